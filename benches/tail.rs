@@ -1,4 +1,4 @@
-//! The cost of a follower at the local door to 16 writers: throughput and the slowest appends, with and without it, in
+//! The cost of a follower at the local socket to 16 writers: throughput and the slowest appends, with and without it, in
 //! interleaved rounds. The follower is a process of its own, as `taskreel tail` is.
 
 mod support;
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use proto_events::id::Position;
 use taskreel_log::api::EventStore;
-use taskreel_log::door::{Door, DoorReader, FollowerItem};
 use taskreel_log::sled::SledStore;
+use taskreel_log::socket::{FollowerItem, LocalSocket, SocketReader};
 
 use crate::support::log::{Bodies, Lane, stream};
 use crate::support::{Asked, Failure, Report, Row, Target, median, percentile, rate, setting};
 
 const HELP: &str = "\
-cargo bench --bench tail: appends of 16 writers with and without one follower at the local door
+cargo bench --bench tail: appends of 16 writers with and without one follower at the local socket
 
   TASKREEL_BENCH_SECONDS (2)   time for each half of each round
   TASKREEL_BENCH_ROUNDS (9)    rounds; ratios are taken round by round, figures are medians";
@@ -74,7 +74,7 @@ fn main() -> Result<(), Failure> {
 
 /// Follows the log in a directory until its program closes it.
 fn follow(dir: &Path) {
-    let Ok(mut follower) = DoorReader::connect(dir).and_then(|reader| reader.follow(Position(1))) else {
+    let Ok(mut follower) = SocketReader::connect(dir).and_then(|reader| reader.follow(Position(1))) else {
         return;
     };
     let mut bytes = 0;
@@ -107,9 +107,9 @@ async fn cell(is_followed: bool, time: Duration) -> Result<Measured, Failure> {
     let folder = tempfile::tempdir_in(support::scratch())?;
     let path = folder.path().join("log");
     let store = Arc::new(SledStore::open(&path)?);
-    let door = Door::open(&store.door_place(), Arc::clone(&store) as Arc<dyn EventStore>, None)?;
+    let socket = LocalSocket::open(&store.socket_path(), Arc::clone(&store) as Arc<dyn EventStore>, None)?;
     let follower = if is_followed { Some(Follower::start(&path)?) } else { None };
-    while is_followed && door.clients() == 0 {
+    while is_followed && socket.clients() == 0 {
         std::thread::yield_now();
     }
     let bodies = Bodies::of(BODY_BYTES)?;
@@ -131,10 +131,10 @@ async fn cell(is_followed: bool, time: Duration) -> Result<Measured, Failure> {
     };
     let laps = futures_util::future::try_join_all((0..WRITERS).map(writer)).await?;
     let spent = begin.elapsed();
-    let door = door.shut();
+    let socket = socket.shut();
     store.close()?;
     drop(follower);
-    drop(door);
+    drop(socket);
     let mut laps: Vec<f64> = laps.into_iter().flatten().collect();
     laps.sort_by(f64::total_cmp);
     Ok(Measured { per_second: rate(u64::try_from(laps.len())?, spent), p99_ms: percentile(&laps, 99) })

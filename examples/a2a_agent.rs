@@ -62,9 +62,9 @@ async fn main() -> Result<(), Failure> {
         .await?;
 
     let a2a = A2a::new(system.clone());
-    let grpc = Server::new().face("/", Arc::new(a2a.grpc())).start_grpc("127.0.0.1:0").await?;
+    let grpc = Server::new().mount("/", Arc::new(a2a.grpc())).start_grpc("127.0.0.1:0").await?;
     a2a.grpc_at(&grpc.address().to_string());
-    let http = Server::new().face("/", Arc::new(a2a)).start("127.0.0.1:0").await?;
+    let http = Server::new().mount("/", Arc::new(a2a)).start("127.0.0.1:0").await?;
     let url = format!("http://{}", http.address());
 
     if is_served {

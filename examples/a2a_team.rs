@@ -39,8 +39,8 @@ fn answer(text: &str) -> Entry {
 
 /// Serves a system's agent over A2A, and returns the address.
 async fn served(system: &System) -> Result<(RunningServer, String), Failure> {
-    let face = Arc::new(A2a::new(system.clone()));
-    let serving = Server::new().face("/", face).start("127.0.0.1:0").await?;
+    let handler = Arc::new(A2a::new(system.clone()));
+    let serving = Server::new().mount("/", handler).start("127.0.0.1:0").await?;
     let url = format!("http://{}", serving.address());
     Ok((serving, url))
 }

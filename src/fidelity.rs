@@ -1,5 +1,4 @@
-//! The pure functions that tests compare with the answers of Protolink and agentix. Not part of the public
-//! face.
+//! The pure functions that tests compare with the answers of Protolink and agentix. Not part of the public API.
 
 pub use taskreel_log::context::estimate_tokens as estimate;
 

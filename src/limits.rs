@@ -41,7 +41,7 @@ pub const RESUMED_FOR: Duration = Duration::from_secs(1);
 /// Agents of one system: the definitions of all of them are recorded in one append.
 pub const AGENTS_MAX: usize = 256;
 
-/// Names that no agent may have: the first segments of the addresses of the HTTP faces, at which further agents and ways
+/// Names that no agent may have: the first segments of the addresses of the HTTP handlers, at which further agents and ways
 /// stand side by side, and what an address cannot hold as a segment.
 pub const RESERVED_AGENT_NAMES: &[&str] = &[
     ".",

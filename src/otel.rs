@@ -122,7 +122,7 @@ impl Telemetry {
     }
 
     /// Returns the layer for your subscriber, of `tracing-subscriber` 0.3: the one place where a 0.x crate is part of
-    /// this crate's public face.
+    /// this crate's public API.
     pub fn layer<S>(&self) -> impl Layer<S> + Send + Sync + 'static
     where
         S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync,

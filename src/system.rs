@@ -7,7 +7,7 @@
 //! | `builder`, `running`, `thread`, `reopen` | start, parts, the actors' thread, reopening of the log |
 //! | `handle`, `handles`, `session`, `input`, `invoke`, `task_events` | the handles on a system, a task and a session; what a task is made of; one call for an answer; a task's events |
 //! | `agents`, `known_agent` | the agents of a system, each with a handle of its own |
-//! | `door`, `door_slot` | the local door of a running system, and the decisions that come through it |
+//! | `socket`, `socket_registry` | the local socket of a running system, and the decisions that come through it |
 //! | `calls_runtime` | the runtime of tools and models |
 //! | `gate` | what is sent passes it; a reopening closes it |
 //! | `starts` | the records of starts and ends, with the agent's definition |
@@ -29,10 +29,6 @@ pub(crate) mod calls_runtime;
 pub(crate) mod card;
 pub(crate) mod claims;
 pub(crate) mod command_id;
-#[cfg(unix)]
-pub(crate) mod door;
-#[cfg(unix)]
-pub(crate) mod door_slot;
 pub(crate) mod exposition;
 pub(crate) mod files;
 pub(crate) mod gate;
@@ -59,6 +55,10 @@ pub(crate) mod running_system;
 pub(crate) mod session;
 pub(crate) mod session_index;
 pub(crate) mod shutdown;
+#[cfg(unix)]
+pub(crate) mod socket;
+#[cfg(unix)]
+pub(crate) mod socket_registry;
 pub(crate) mod starts;
 pub(crate) mod state;
 pub(crate) mod task_events;

@@ -14,8 +14,8 @@ use std::thread::JoinHandle;
 use proto_events::envelope::Committed;
 use proto_events::id::{Position, StreamId, Version};
 use taskreel_log::api::{
-    AnswersByDesk, Append, AppendError, AppendFuture, AppendPart, Appended, CloseError, EventReader,
-    EventStore, Feed, Fence, ReadError, StoredRecord, StreamInfo, Ticket,
+    AnswersBySink, Append, AppendError, AppendFuture, AppendPart, AppendToken, Appended, CloseError,
+    EventReader, EventStore, Feed, Fence, ReadError, StoredRecord, StreamInfo,
 };
 use taskreel_log::limits::{GROUP_APPENDS, WRITER_QUEUE_APPENDS};
 use taskreel_log::memory::MemoryStore;
@@ -34,7 +34,7 @@ struct Job {
 /// The place where an answer is expected, as in the store under comparison.
 enum Reply {
     Caller(oneshot::Sender<Answer>),
-    Desk(Ticket),
+    CollectedReplies(AppendToken),
 }
 
 /// The bytes before the records of a group: checksum, position, count.
@@ -89,7 +89,7 @@ impl Writer {
                 answers.push((reply, self.admit(append)));
             }
             let written = self.write();
-            let mut at_desks = AnswersByDesk::default();
+            let mut by_sink = AnswersBySink::default();
             for (reply, answer) in answers {
                 let answer = match &written {
                     Ok(()) => answer,
@@ -99,10 +99,10 @@ impl Writer {
                     Reply::Caller(caller) => {
                         let _a_caller_may_be_gone = caller.send(answer);
                     }
-                    Reply::Desk(ticket) => at_desks.add(ticket, answer),
+                    Reply::CollectedReplies(token) => by_sink.add(token, answer),
                 }
             }
-            at_desks.hand_over();
+            by_sink.hand_over();
         }
     }
 
@@ -203,17 +203,17 @@ impl EventStore for RawStore {
         })
     }
 
-    fn append_with(&self, append: Append, ticket: Ticket) -> Option<AppendFuture> {
+    fn append_with(&self, append: Append, token: AppendToken) -> Option<AppendFuture> {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(queue) = queue else {
-            ticket.withdraw();
+            token.withdraw();
             return Some(Box::pin(std::future::ready(Err(AppendError::Closed))));
         };
-        let refused = queue.try_send(Job { append, reply: Reply::Desk(ticket) }).err()?;
+        let refused = queue.try_send(Job { append, reply: Reply::CollectedReplies(token) }).err()?;
         let (TrySendError::Full(Job { append, reply }) | TrySendError::Closed(Job { append, reply })) =
             refused;
-        if let Reply::Desk(ticket) = reply {
-            ticket.withdraw();
+        if let Reply::CollectedReplies(token) = reply {
+            token.withdraw();
         }
         Some(self.append(append))
     }

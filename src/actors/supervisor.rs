@@ -118,7 +118,7 @@ impl Supervisor {
         let share = |bound: usize| (bound / parts.arbiters.max(1)).max(1);
         let live_actors = share(parts.live_actors);
         let (shared, of_others) = shared(parts, common, &ctx.address());
-        actix_rt::spawn(Arc::clone(&shared.desk).give_on());
+        actix_rt::spawn(Arc::clone(&shared.reply_queue).give_on());
         actix_rt::spawn(Arc::clone(&shared.replies).send_all());
         let idle = IdleActors::default();
         let (tasks, sessions) = (LiveActors::with_idle(idle.clone()), LiveActors::with_idle(idle.clone()));
@@ -317,7 +317,7 @@ fn shared(
     common: &Common,
     supervisor: &Addr<Supervisor>,
 ) -> (Arc<Shared>, HashMap<String, Arc<Shared>>) {
-    let (desk, replies, crowded) = (Arc::default(), Arc::default(), Arc::new(AtomicBool::new(false)));
+    let (reply_queue, replies, crowded) = (Arc::default(), Arc::default(), Arc::new(AtomicBool::new(false)));
     let of_agent = |(own, common_own): (&AgentParts, &CommonOfAgent)| {
         let router = &common_own.router;
         Arc::new(Shared {
@@ -343,7 +343,7 @@ fn shared(
             tool_stores: Arc::clone(&own.tool_stores),
             secrets: Arc::clone(&parts.secrets),
             live: Arc::clone(&parts.live),
-            desk: Arc::clone(&desk),
+            reply_queue: Arc::clone(&reply_queue),
             replies: Arc::clone(&replies),
             crowded: Arc::clone(&crowded),
             stopping: Arc::clone(&parts.stopping),

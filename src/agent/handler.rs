@@ -141,7 +141,7 @@ pub(crate) struct KnownHandler {
 }
 
 /// The way of an attempt's messages and artifacts into its task's log.
-pub(crate) trait HandlerDoor: Send + Sync {
+pub(crate) trait HandlerSink: Send + Sync {
     /// Appends what the attempt says. Returns once it is on disk, or the reason why it is refused.
     fn append(&self, says: HandlerSays) -> BoxFuture<'static, Result<(), ToolError>>;
 }
@@ -151,7 +151,7 @@ pub(crate) struct HandlerContextParts {
     pub(crate) cx: ToolContext,
     pub(crate) session_id: String,
     pub(crate) task: Arc<Task>,
-    pub(crate) door: Arc<dyn HandlerDoor>,
+    pub(crate) sink: Arc<dyn HandlerSink>,
     pub(crate) ports: Ports,
 }
 
@@ -257,7 +257,7 @@ impl HandlerContext {
     /// As [`HandlerContext::say`].
     pub async fn append_message(&self, parts: Vec<Part>) -> Result<(), ToolError> {
         let message = Message::new("agent", parts, &mut self.0.ports.clone());
-        self.0.door.append(HandlerSays::Message(message)).await
+        self.0.sink.append(HandlerSays::Message(message)).await
     }
 
     /// Appends a whole artifact with these parts to the task, and returns its id.
@@ -267,7 +267,7 @@ impl HandlerContext {
     pub async fn append_artifact(&self, parts: Vec<Part>) -> Result<String, ToolError> {
         let artifact = Artifact::new(parts, &mut self.0.ports.clone());
         let id = artifact.id.clone().unwrap_or_default();
-        self.0.door.append(HandlerSays::Artifact(artifact)).await?;
+        self.0.sink.append(HandlerSays::Artifact(artifact)).await?;
         Ok(id)
     }
 
@@ -279,7 +279,7 @@ impl HandlerContext {
     pub async fn append_piece(&self, id: &str, parts: Vec<Part>, is_last: bool) -> Result<(), ToolError> {
         let artifact =
             Artifact { id: Some(id.to_owned()), ..Artifact::new(parts, &mut self.0.ports.clone()) };
-        self.0.door.append(HandlerSays::ArtifactPart { artifact, is_last }).await
+        self.0.sink.append(HandlerSays::ArtifactPart { artifact, is_last }).await
     }
 
     /// Returns the question with which the attempt ends, if it has reached one without an answer.

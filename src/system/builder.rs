@@ -67,7 +67,7 @@ pub struct WholeSystem {
     live_actors: usize,
     arbiters: Option<usize>,
     pub(crate) resumed_at_once: usize,
-    pub(crate) door: bool,
+    pub(crate) socket: bool,
     /// The log in a directory that the host has opened.
     pub(crate) held: Option<Arc<SledStore>>,
     /// The further agents, in the order in which they were added.
@@ -133,7 +133,7 @@ impl Builder {
             live_actors: LIVE_ACTORS,
             arbiters: None,
             resumed_at_once: RESUMED_AT_ONCE,
-            door: true,
+            socket: true,
             held: None,
             agents: Vec::new(),
             #[cfg(feature = "testing")]
@@ -169,7 +169,7 @@ impl Builder {
     }
 
     /// Adds a further agent, with tools, a model and settings of its own, and with streams of its own in the same log. All
-    /// agents of a system share its log, its threads, its door and its end. [`System::agent`] returns the handle that
+    /// agents of a system share its log, its threads, its socket and its end. [`System::agent`] returns the handle that
     /// addresses the agent; the system itself addresses its first one.
     ///
     /// The names are unique and not in [`RESERVED_AGENT_NAMES`](crate::limits::RESERVED_AGENT_NAMES);

@@ -22,11 +22,11 @@ use crate::error::Error;
 use crate::limits::{ROOM_FIRST, ROOM_LONGEST, SUPERVISOR_MAILBOX};
 use crate::system::calls_runtime::entered;
 use crate::system::command_id::SentId;
-#[cfg(unix)]
-use crate::system::door_slot::SystemDoor;
 use crate::system::gate::Gate;
 use crate::system::known_agent::KnownAgent;
 use crate::system::running_system::{Actors, RunningSystem};
+#[cfg(unix)]
+use crate::system::socket_registry::SystemSocket;
 
 /// A running system over one log, and one of its agents. Cheap to clone; all clones are the same system.
 ///
@@ -86,7 +86,7 @@ impl Caller {
 
 pub(crate) struct Inner {
     #[cfg(unix)]
-    pub(crate) door: SystemDoor,
+    pub(crate) socket: SystemSocket,
     /// The agents, the first one first.
     pub(crate) agents: Box<[Arc<KnownAgent>]>,
     pub(crate) ports: taskreel_log::ports::Ports,
@@ -372,7 +372,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::Release);
         #[cfg(unix)]
-        drop(self.door.leave());
+        drop(self.socket.leave());
         self.running().parts.live.close();
         if let Ok(actors) = self.running().actors() {
             actors.thread.stop();

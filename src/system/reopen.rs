@@ -83,7 +83,7 @@ impl System {
         let reopened = self.open_anew(parts).await;
         #[cfg(unix)]
         if let Err(error) = &reopened {
-            self.inner.door.note_shut(error);
+            self.inner.socket.note_shut(error);
         }
         reopened
     }
@@ -94,7 +94,7 @@ impl System {
         let inner = Arc::clone(&self.inner);
         let reopened = blocking(move || {
             #[cfg(unix)]
-            drop(inner.door.leave());
+            drop(inner.socket.leave());
             closed.reopen()
         });
         parts.store = reopened.await??;
@@ -115,19 +115,19 @@ impl System {
         record_start(&parts.store, &parts.ports, &agents, build, servers).await?;
         parts.condition.reopened();
         let unresolved = Arc::clone(&parts.unresolved);
-        let (store, doors) = (Arc::clone(&parts.store), parts.ports.clone());
+        let (store, sockets) = (Arc::clone(&parts.store), parts.ports.clone());
         match RunningSystem::start(parts, open) {
             Ok(running) => {
                 self.inner.set(running);
                 // Not before: a reopening that fails reports nothing, and the next one has to.
                 unresolved.forget_oldest(resolved);
                 #[cfg(unix)]
-                self.open_door();
+                self.open_socket();
                 Ok(report)
             }
             Err(error) => {
                 // The error of the start is what the caller must hear.
-                let _ = record_stop(&store, &doors, Some(error.to_string())).await;
+                let _ = record_stop(&store, &sockets, Some(error.to_string())).await;
                 Err(error)
             }
         }

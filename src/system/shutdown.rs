@@ -129,11 +129,11 @@ impl System {
         running.parts.secrets.settle().await;
         let store = running.store();
         let owner = &running.parts.owner;
-        // Before another system can be the last one and close the log, so that no door is open over a closed log.
+        // Before another system can be the last one and close the log, so that no socket is open over a closed log.
         #[cfg(unix)]
-        let door = {
+        let socket = {
             let inner = Arc::clone(&self.inner);
-            blocking(move || inner.door.leave()).await?
+            blocking(move || inner.socket.leave()).await?
         };
         let is_last = owner.leave();
         if is_last && let Err(error) = record_stop(&store, &self.inner.ports, None).await {
@@ -146,7 +146,7 @@ impl System {
             let closed = if is_last { store.close() } else { Ok(()) };
             // Followers are given all until the log is closed.
             #[cfg(unix)]
-            drop(door);
+            drop(socket);
             closed
         })
         .await?;

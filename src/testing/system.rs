@@ -150,20 +150,20 @@ impl TestSystem {
         let (own, store) = (clock.clone(), Arc::new(store));
         let observed = Arc::new(ObservedRuntime::new(move || own.is_of_this_thread()));
         let ids = Arc::new(CountedIds::new(store.fence().epoch));
-        let doors = Ports { clock: Arc::new(clock.clone()), ids };
+        let sockets = Ports { clock: Arc::new(clock.clone()), ids };
         let watch = |tool: Arc<dyn Tool>| {
-            let (clock, log) = (Arc::clone(&doors.clock), Arc::clone(&store) as Arc<dyn EventReader>);
+            let (clock, log) = (Arc::clone(&sockets.clock), Arc::clone(&store) as Arc<dyn EventReader>);
             let (ledger, observed) = (ledger.clone(), Arc::clone(&observed));
             Arc::new(LedgerTool { tool, ledger, clock, log, observed }) as Arc<dyn Tool>
         };
         let watch_handler = |handler: Arc<dyn HandlerCode>| {
-            let (clock, log) = (Arc::clone(&doors.clock), Arc::clone(&store) as Arc<dyn EventReader>);
+            let (clock, log) = (Arc::clone(&sockets.clock), Arc::clone(&store) as Arc<dyn EventReader>);
             Arc::new(WatchedHandler { handler, ledger: ledger.clone(), clock, log }) as Arc<dyn HandlerCode>
         };
         let log = Arc::clone(&store) as Arc<dyn EventStore>;
         let builder = describe(System::builder("in memory"));
         let system = builder
-            .under_test(Arc::clone(&observed), log, doors.clone(), watch, watch_handler)
+            .under_test(Arc::clone(&observed), log, sockets.clone(), watch, watch_handler)
             .start()
             .await?;
         let (steps, driving) = Default::default();

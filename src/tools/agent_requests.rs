@@ -85,7 +85,7 @@ pub type AgentSink =
     Arc<dyn Fn(&str, AgentWork) -> BoxFuture<'static, Result<AgentAnswer, ToolError>> + Send + Sync>;
 
 /// The way of an attempt to other agents.
-pub(crate) trait AgentDoor: Send + Sync {
+pub(crate) trait AgentDispatch: Send + Sync {
     /// Makes the call, once over all attempts, and waits for its answer.
     fn delegate(
         self: Arc<Self>,
@@ -95,10 +95,10 @@ pub(crate) trait AgentDoor: Send + Sync {
     ) -> BoxFuture<'static, Result<AgentAnswer, ToolError>>;
 }
 
-/// The door of a context without a system behind it.
+/// The dispatch of a context without a system behind it.
 pub(crate) struct ClosedSink(pub(crate) Option<AgentSink>);
 
-impl AgentDoor for ClosedSink {
+impl AgentDispatch for ClosedSink {
     fn delegate(
         self: Arc<Self>,
         agent: String,
@@ -113,8 +113,8 @@ impl AgentDoor for ClosedSink {
     }
 }
 
-impl fmt::Debug for dyn AgentDoor {
+impl fmt::Debug for dyn AgentDispatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AgentDoor")
+        f.write_str("AgentDispatch")
     }
 }

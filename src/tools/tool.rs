@@ -11,7 +11,7 @@ use proto_events::model::Artifact;
 use taskreel_log::ports::{Clock, SystemClock};
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::agent_requests::{AgentAnswer, AgentDoor, AgentSink, AgentWork, ClosedSink};
+use crate::tools::agent_requests::{AgentAnswer, AgentDispatch, AgentSink, AgentWork, ClosedSink};
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
 use crate::tools::log_of_call::LogOfCall;
@@ -133,7 +133,7 @@ impl fmt::Debug for ToolContextParts {
 pub struct ToolContext(
     Arc<ToolContextParts>,
     Arc<ToolQuestions>,
-    Arc<dyn AgentDoor>,
+    Arc<dyn AgentDispatch>,
     Option<Duration>,
     Option<Arc<LogOfCall>>,
     Arc<Attachments>,
@@ -152,18 +152,18 @@ impl Default for Attachments {
 impl ToolContext {
     /// Creates a context from its parts.
     pub fn new(parts: ToolContextParts) -> Self {
-        let door = Arc::new(ClosedSink(parts.agents.clone()));
-        Self::attended(parts, Mask::default(), door)
+        let dispatch = Arc::new(ClosedSink(parts.agents.clone()));
+        Self::attended(parts, Mask::default(), dispatch)
     }
 
     /// Creates the context of an attempt: its way to other agents, and the secret values that neither a question nor a
     /// request to an agent repeats.
-    pub(crate) fn attended(parts: ToolContextParts, mask: Mask, door: Arc<dyn AgentDoor>) -> Self {
+    pub(crate) fn attended(parts: ToolContextParts, mask: Mask, dispatch: Arc<dyn AgentDispatch>) -> Self {
         // By the reading that no step of the clock moves.
         let clock = &parts.clock;
         let until =
             parts.deadline.map(|deadline| clock.monotonic().saturating_add(deadline.since(clock.now())));
-        Self(Arc::new(parts), Arc::new(ToolQuestions::masked(mask)), door, until, None, Arc::default())
+        Self(Arc::new(parts), Arc::new(ToolQuestions::masked(mask)), dispatch, until, None, Arc::default())
     }
 
     /// Adds the log, for the library's own tools.
@@ -339,9 +339,9 @@ impl ToolContext {
         agent: &str,
         work: W,
     ) -> impl Future<Output = Result<AgentAnswer, ToolError>> + Send + use<W> {
-        let (door, asking, agent) = (Arc::clone(&self.2), Arc::clone(&self.1), agent.to_owned());
+        let (dispatch, asking, agent) = (Arc::clone(&self.2), Arc::clone(&self.1), agent.to_owned());
         let work = work.into().checked();
-        async move { door.delegate(agent, work?, asking).await }
+        async move { dispatch.delegate(agent, work?, asking).await }
     }
 
     /// Returns the answer to the next question, see [`ToolContext::ask`].

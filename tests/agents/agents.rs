@@ -1,5 +1,5 @@
 //! Several agents in one system: each with tools, a model, settings and streams of its own, over one log, with one start,
-//! one door and one end.
+//! one socket and one end.
 
 #![allow(
     clippy::unwrap_used,

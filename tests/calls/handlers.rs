@@ -308,8 +308,8 @@ async fn a_handler_takes_over_no_run_of_parts_whichever_part_made_its_first_call
 
 #[tokio::test]
 async fn a_handler_that_waits_for_its_own_task_is_refused_by_name() {
-    let door = Arc::new(std::sync::OnceLock::<taskreel::System>::new());
-    let inside = Arc::clone(&door);
+    let socket = Arc::new(std::sync::OnceLock::<taskreel::System>::new());
+    let inside = Arc::clone(&socket);
     let waits = move |cx: HandlerContext, _: Message| {
         let own = inside.get().unwrap().task(cx.task_id());
         async move {
@@ -321,7 +321,7 @@ async fn a_handler_that_waits_for_its_own_task_is_refused_by_name() {
     let system = system(move |builder: Builder| builder.handler_with(waits.clone(), ToolPolicy::manual()))
         .await
         .unwrap();
-    assert!(door.set(taskreel::System::clone(&system)).is_ok());
+    assert!(socket.set(taskreel::System::clone(&system)).is_ok());
     let task = task_of(&system, "hello").await;
     let done = system.finish(&task).await.unwrap();
     assert_eq!(done.state(), TaskState::Failed);

@@ -291,8 +291,8 @@ async fn a_tool_that_waits_for_a_task_of_its_own_session_is_refused_by_name() {
     struct Ask {
         session: String,
     }
-    let (door, ready) = (Arc::new(std::sync::OnceLock::<System>::new()), Arc::new(Notify::new()));
-    let inside = Arc::clone(&door);
+    let (socket, ready) = (Arc::new(std::sync::OnceLock::<System>::new()), Arc::new(Notify::new()));
+    let inside = Arc::clone(&socket);
     let nested = move |cx: ToolContext, ask: Ask| {
         let system = inside.get().unwrap().clone();
         async move {
@@ -313,7 +313,7 @@ async fn a_tool_that_waits_for_a_task_of_its_own_session_is_refused_by_name() {
         .start()
         .await
         .unwrap();
-    door.set(system.clone()).unwrap();
+    socket.set(system.clone()).unwrap();
     ready.notify_one();
     let desk = system.session("desk");
     let end = soon(desk.send(Part::infer("own")).await.unwrap().finished()).await.unwrap();

@@ -98,7 +98,7 @@ const LOG: Floors = &[
     ("jsonl", &["api", "engine", "limits"]),
     ("sled", &["api", "engine", "limits", "ports", "sync"]),
     ("read", &["api", "limits", "sync"]),
-    ("door", &["api", "limits", "read", "sled"]),
+    ("socket", &["api", "limits", "read", "sled"]),
     ("projection", &["api", "limits", "read"]),
     ("artifacts", &[]),
     ("context", &["artifacts"]),
@@ -141,18 +141,18 @@ const LIBRARY: Floors = &[
 /// The rooms of `taskreel-http`.
 const FACES: Floors = &[
     ("limits", &[]),
-    ("face", &["limits"]),
-    ("error", &["face"]),
-    ("auth", &["error", "face", "limits"]),
-    ("registry", &["auth", "error", "face", "limits"]),
+    ("handler", &["limits"]),
+    ("error", &["handler"]),
+    ("auth", &["error", "handler", "limits"]),
+    ("registry", &["auth", "error", "handler", "limits"]),
     ("client", &["limits", "registry"]),
-    ("protolink", &["auth", "client", "error", "face", "limits"]),
-    ("a2a", &["auth", "client", "error", "face", "limits"]),
-    ("api", &["auth", "error", "face", "limits"]),
-    ("ops", &["auth", "client", "error", "face", "limits"]),
-    ("inspect", &["api", "auth", "error", "face", "limits"]),
+    ("protolink", &["auth", "client", "error", "handler", "limits"]),
+    ("a2a", &["auth", "client", "error", "handler", "limits"]),
+    ("api", &["auth", "error", "handler", "limits"]),
+    ("ops", &["auth", "client", "error", "handler", "limits"]),
+    ("inspect", &["api", "auth", "error", "handler", "limits"]),
     ("tls", &[]),
-    ("serve", &["api", "auth", "error", "face", "limits", "ops", "protolink", "registry"]),
+    ("serve", &["api", "auth", "error", "handler", "limits", "ops", "protolink", "registry"]),
 ];
 
 /// The rooms of `taskreel-cli`.

@@ -5,7 +5,7 @@ mod approvals_support;
 
 mod approval_handler;
 mod approvals;
-#[cfg(target_os = "linux")]
-mod door_decisions;
 mod message_answers;
 mod questions;
+#[cfg(target_os = "linux")]
+mod socket_decisions;

@@ -17,7 +17,7 @@ use proto_events::task::{Task, TaskCommand, TaskEvent};
 use serde::Deserialize;
 use taskreel::infer::Scripted;
 use taskreel::{JsonSchema, Message, Part, PostedTask, System, TaskState};
-use taskreel_log::api::{Append, AppendError, AppendFuture, AppendPart, EventStore, Ticket};
+use taskreel_log::api::{Append, AppendError, AppendFuture, AppendPart, AppendToken, EventStore};
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
@@ -28,8 +28,8 @@ use taskreel_log::testing::{DelegatingStore, Overrides};
 struct Contested {
     /// The number of appends from now on that are refused.
     refused: AtomicUsize,
-    /// Whether answers come through tickets.
-    at_desks: bool,
+    /// Whether answers come through tokens.
+    by_sink: bool,
     /// Whether the other writer has really extended the task's stream.
     extends: bool,
 }
@@ -85,16 +85,16 @@ impl Overrides for Contested {
         }
     }
 
-    fn append_with(&self, log: &dyn EventStore, append: Append, ticket: Ticket) -> Option<AppendFuture> {
+    fn append_with(&self, log: &dyn EventStore, append: Append, token: AppendToken) -> Option<AppendFuture> {
         let answer = self.append(log, append);
-        if !self.at_desks {
-            ticket.withdraw();
+        if !self.by_sink {
+            token.withdraw();
             return Some(answer);
         }
         std::thread::spawn(move || {
             let answer = answer.now_or_never().unwrap();
-            let mut answers = taskreel_log::api::AnswersByDesk::default();
-            answers.add(ticket, answer);
+            let mut answers = taskreel_log::api::AnswersBySink::default();
+            answers.add(token, answer);
             answers.hand_over();
         });
         None
@@ -104,8 +104,8 @@ impl Overrides for Contested {
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-async fn contested(at_desks: bool, extends: bool) -> (Arc<DelegatingStore<Contested>>, System) {
-    let contested = Contested { refused: AtomicUsize::new(0), at_desks, extends };
+async fn contested(by_sink: bool, extends: bool) -> (Arc<DelegatingStore<Contested>>, System) {
+    let contested = Contested { refused: AtomicUsize::new(0), by_sink, extends };
     let store = Arc::new(DelegatingStore::new(Arc::new(MemoryStore::new()), contested));
     let tool = |_: Nothing| async { Ok::<_, Infallible>("done") };
     let model = Scripted::from_json(r#"{"": [{"type": "final", "content": "yes"}]}"#).unwrap();
@@ -119,9 +119,9 @@ fn said(text: &str) -> Message {
 
 #[tokio::test]
 async fn each_command_is_decided_again_after_conflicts_and_written_once_and_whole() {
-    for (at_desks, extends) in [(false, false), (true, false), (true, true)] {
+    for (by_sink, extends) in [(false, false), (true, false), (true, true)] {
         for conflicts in [1, 2, 7] {
-            let (store, system) = contested(at_desks, extends).await;
+            let (store, system) = contested(by_sink, extends).await;
             let others = if extends { conflicts as u64 } else { 0 };
             let again = || store.overrides().refused.store(conflicts, Ordering::SeqCst);
             // A task that is posted, by both ways, with all that it holds.

@@ -24,7 +24,7 @@ use taskreel_log::ports::Ports;
 use taskreel_log::testing::DelegatingStore;
 use tokio::sync::Notify;
 
-use crate::at_desks::{AtDesks, End, Next, PATIENCE};
+use crate::sink_store::{End, Next, PATIENCE, SinkStore};
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
@@ -32,10 +32,10 @@ struct Nothing {}
 /// The text of a task's first message.
 const TEXT: &str = "message of the task";
 
-type Store = Arc<DelegatingStore<AtDesks>>;
+type Store = Arc<DelegatingStore<SinkStore>>;
 
 fn store() -> Store {
-    Arc::new(DelegatingStore::new(Arc::new(MemoryStore::new()), AtDesks::default()))
+    Arc::new(DelegatingStore::new(Arc::new(MemoryStore::new()), SinkStore::default()))
 }
 
 fn said(text: &str) -> TaskCommand {
@@ -178,7 +178,7 @@ async fn a_caller_before_whose_command_a_person_is_asked_is_answered_with_the_ev
     }
     let found = before.reopened().unwrap();
     system.shutdown_within(Duration::ZERO).await.unwrap();
-    let store = Arc::new(DelegatingStore::new(Arc::new(found), AtDesks::default()));
+    let store = Arc::new(DelegatingStore::new(Arc::new(found), SinkStore::default()));
     // A person is asked about the first one, which does not hear of it yet: the second one is not resumed before.
     let (written, is_written) = channel();
     let (go_on, goes_on) = channel();

@@ -12,7 +12,6 @@ mod prompt_support;
 mod store_support;
 
 mod arbiters;
-mod at_desks;
 mod clock_steps;
 mod conflicts;
 mod cuts;
@@ -33,6 +32,7 @@ mod resumed_ends;
 mod resumed_results;
 #[cfg(target_os = "linux")]
 mod shared_store;
+mod sink_store;
 mod starts;
 mod stopping;
 #[cfg(feature = "testing")]

@@ -1,4 +1,4 @@
-//! Several systems over one store: the door belongs to whoever holds the log, decisions reach the system of the task's agent,
+//! Several systems over one store: the socket belongs to whoever holds the log, decisions reach the system of the task's agent,
 //! and the last system to end records it, however many end at once.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer, in helpers too")]
 
@@ -15,10 +15,12 @@ use taskreel::tool::{ToolError, ToolPolicy};
 use taskreel::{Builder, System, TaskState};
 use taskreel_log::api::{Append, AppendFuture, AppendPart, EventReader, EventStore, ReadError};
 use taskreel_log::audit::verify;
-use taskreel_log::door::{DOOR_FILE, DoorReader, OperatorError, OperatorReply, OperatorRequest, RefusalKind};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::read::decode_record;
 use taskreel_log::sled::SledStore;
+use taskreel_log::socket::{
+    OperatorError, OperatorReply, OperatorRequest, RefusalKind, SOCKET_FILE, SocketReader,
+};
 use taskreel_log::testing::{DelegatingStore, Overrides, StoreRead};
 use tokio::sync::Notify;
 
@@ -46,17 +48,17 @@ async fn waits(system: &System, agent: &str) -> OperatorRequest {
 
 async fn decide(dir: &Path, request: OperatorRequest) -> Result<OperatorReply, OperatorError> {
     let dir = dir.to_owned();
-    tokio::task::spawn_blocking(move || DoorReader::connect(dir).unwrap().decide(request)).await.unwrap()
+    tokio::task::spawn_blocking(move || SocketReader::connect(dir).unwrap().decide(request)).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_door_answers_as_long_as_any_system_has_the_log_and_leads_to_each_ones_agent() {
+async fn the_socket_answers_as_long_as_any_system_has_the_log_and_leads_to_each_ones_agent() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(SledStore::open(dir.path()).unwrap());
     let one = over(&store, "one").start().await.unwrap();
     let other = over(&store, "other").start().await.unwrap();
-    let silent = over(&store, "silent").door(false).start().await.unwrap();
-    assert_eq!((one.door_fault(), other.door_fault(), silent.door_fault()), (None, None, None));
+    let silent = over(&store, "silent").local_socket(false).start().await.unwrap();
+    assert_eq!((one.socket_fault(), other.socket_fault(), silent.socket_fault()), (None, None, None));
     for (system, agent) in [(&one, "one"), (&other, "other")] {
         assert!(decide(dir.path(), waits(system, agent).await).await.unwrap().is_new, "{agent}");
     }
@@ -64,12 +66,12 @@ async fn the_door_answers_as_long_as_any_system_has_the_log_and_leads_to_each_on
         Err(OperatorError::Refused(refusal)) => (refusal.kind, refusal.why),
         other => panic!("{other:?}"),
     };
-    // A system without a door takes no decisions through another one's.
+    // A system without a socket takes no decisions through another one's.
     let (kind, why) = refused(decide(dir.path(), waits(&silent, "silent").await).await);
     assert_eq!(kind, RefusalKind::Rejected);
     assert!(why.contains("of the agent `silent`; this program runs the agents `one`, `other`"), "{why}");
     let (left, goes_on) = (waits(&one, "one").await, waits(&other, "other").await);
-    // The system whose start opened the door ends: its tasks can no longer go on, the others' can.
+    // The system whose start opened the socket ends: its tasks can no longer go on, the others' can.
     let report = one.shutdown_within(Duration::from_secs(5)).await.unwrap();
     assert!(!report.closed);
     let (kind, why) = refused(decide(dir.path(), left.clone()).await);
@@ -82,9 +84,12 @@ async fn the_door_answers_as_long_as_any_system_has_the_log_and_leads_to_each_on
     let one = over(&store, "one").start().await.unwrap();
     assert!(decide(dir.path(), left).await.unwrap().is_new);
     drop(other);
-    assert!(DoorReader::connect(dir.path()).is_ok(), "a system that is dropped leaves the door to the rest");
+    assert!(
+        SocketReader::connect(dir.path()).is_ok(),
+        "a system that is dropped leaves the socket to the rest"
+    );
     one.shutdown().await.unwrap();
-    assert!(!dir.path().join(DOOR_FILE).exists(), "the last one that wants a door shuts it");
+    assert!(!dir.path().join(SOCKET_FILE).exists(), "the last one that wants a socket shuts it");
     assert!(silent.shutdown_within(Duration::from_secs(5)).await.unwrap().closed);
 }
 

@@ -79,7 +79,7 @@ pub(crate) struct Global {
     /// Folder for the private copy from which a log is read [default: `taskreel` in the cache folder of the user]
     ///
     /// A command that only reads changes nothing in the directory of the log. Where no program has the log open, or its
-    /// local door is shut, the command copies the log and reads the copy, which is removed at its end.
+    /// local socket is shut, the command copies the log and reads the copy, which is removed at its end.
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) scratch: Option<PathBuf>,
     /// Print one JSON object per line, with nothing shortened and times in UTC
@@ -194,7 +194,7 @@ pub(crate) enum Command {
     Events(EventsArgs),
     /// Print the newest events, then those that are written, until interrupted
     ///
-    /// Begins with the newest 10, or with --limit COUNT. Follows through the local door of the program that has the log
+    /// Begins with the newest 10, or with --limit COUNT. Follows through the local socket of the program that has the log
     /// open, and goes on after a dropped link and after a restart of the program. Where no program has the log open, it
     /// says so and waits for one. The filters apply.
     #[cfg(unix)]
@@ -286,7 +286,7 @@ pub(crate) enum Command {
     ///
     /// Covers format, durability, the process that has the log open, sizes, the cost of a sync, the file
     /// HEAD, and all checks of `verify`. While another process has the log open, it is examined through that program's
-    /// local door, all but the sizes of the trees; where the door is shut, only the files are. What could not be checked is
+    /// local socket, all but the sizes of the trees; where the socket is shut, only the files are. What could not be checked is
     /// listed.
     Doctor(DoctorArgs),
     /// Check the integrity of the log: hashes, versions, lifecycles, calls, index, HEAD; exit 1 on any fault
@@ -320,7 +320,7 @@ pub(crate) enum Command {
     /// Approve a call that waits for approval
     ///
     /// The approval is valid only for the arguments that `taskreel calls` shows. A program that has the log open takes
-    /// the decision through its local door and continues the task; otherwise the task resumes when the program starts.
+    /// the decision through its local socket and continues the task; otherwise the task resumes when the program starts.
     #[command(after_help = "Example: taskreel approve order-17 approval_20261121120000_0a1b2c --by ada")]
     Approve(ApproveArgs),
     /// Deny a call that waits for approval

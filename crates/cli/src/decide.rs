@@ -1,5 +1,5 @@
 //! The decisions of a person: `approve`, `deny`, `reconcile`, `abandon`, `answer`, `cancel`. A program that has the log open
-//! is sent the decision through its local door, a server through its live API. Otherwise each makes one append and closes the log; the task resumes when
+//! is sent the decision through its local socket, a server through its live API. Otherwise each makes one append and closes the log; the task resumes when
 //! the program that runs the system starts again.
 
 mod at_server;
@@ -97,8 +97,8 @@ fn decide(
     #[cfg(unix)]
     {
         dirs::refuse_nothing(&dir)?;
-        if let Some(door) = dirs::door_to_decide(&dir)? {
-            let (stream, whole, made) = there::decide(&door, target, decision, decided_by)?;
+        if let Some(socket) = dirs::socket_to_decide(&dir)? {
+            let (stream, whole, made) = there::decide(&socket, target, decision, decided_by)?;
             return print_decision(&stream, &decision.about(&whole), &made, screen);
         }
     }

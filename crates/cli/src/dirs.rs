@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use taskreel_log::api::{Durability, EventReader, OpenNote};
 #[cfg(unix)]
-use taskreel_log::door::{DoorError, DoorReader, SteadyReader};
-#[cfg(unix)]
 use taskreel_log::sled::is_held;
 use taskreel_log::sled::{LogHeader, ReadOnlyLog, ReadOnlyOptions, SledOptions, SledStore};
+#[cfg(unix)]
+use taskreel_log::socket::{SocketError, SocketReader, SteadyReader};
 use taskreel_log::views::shell_word;
 
 use crate::args::Global;
@@ -68,9 +68,9 @@ pub(crate) fn program() -> &'static str {
 pub(crate) enum ReadLog {
     /// A private copy of the log as it was when the command began.
     Copy(Box<ReadOnlyLog>),
-    /// The door of the program that has the log open; a private copy once the program has ended.
+    /// The socket of the program that has the log open; a private copy once the program has ended.
     #[cfg(unix)]
-    Door(Box<SteadyReader>),
+    LocalSocket(Box<SteadyReader>),
 }
 
 impl ReadLog {
@@ -79,7 +79,7 @@ impl ReadLog {
         match self {
             Self::Copy(log) => &**log,
             #[cfg(unix)]
-            Self::Door(log) => &**log,
+            Self::LocalSocket(log) => &**log,
         }
     }
 
@@ -88,17 +88,17 @@ impl ReadLog {
     pub(crate) fn is_live(&self) -> bool {
         match self {
             Self::Copy(log) => log.is_live(),
-            Self::Door(_) => true,
+            Self::LocalSocket(_) => true,
         }
     }
 
     /// Returns the failure after which the program that has the log open takes no appends, as far as it can be asked: a
-    /// program behind a shut door cannot be.
+    /// program behind a shut socket cannot be.
     pub(crate) fn poisoned(&self) -> Option<String> {
         match self {
             Self::Copy(_) => None,
             #[cfg(unix)]
-            Self::Door(log) => log.door().poisoned().ok().flatten(),
+            Self::LocalSocket(log) => log.socket().poisoned().ok().flatten(),
         }
     }
 
@@ -107,7 +107,7 @@ impl ReadLog {
         match self {
             Self::Copy(log) => log.header(),
             #[cfg(unix)]
-            Self::Door(log) => log.header(),
+            Self::LocalSocket(log) => log.header(),
         }
     }
 
@@ -115,12 +115,12 @@ impl ReadLog {
         match self {
             Self::Copy(log) => log.open_notes(),
             #[cfg(unix)]
-            Self::Door(_) => &[],
+            Self::LocalSocket(_) => &[],
         }
     }
 }
 
-/// Opens the log in `dir` for a command that only reads: through the door of the program that has it open, else a
+/// Opens the log in `dir` for a command that only reads: through the socket of the program that has it open, else a
 /// private copy.
 pub(crate) fn open_to_read(dir: &Path, global: &Global) -> Result<ReadLog, Problem> {
     open_by(dir, reading(global))
@@ -134,9 +134,9 @@ pub(crate) fn open_to_look(dir: &Path, global: &Global) -> Result<ReadLog, Probl
 fn open_by(dir: &Path, reading: ReadOnlyOptions) -> Result<ReadLog, Problem> {
     refuse_nothing(dir)?;
     #[cfg(unix)]
-    if let Some(door) = door(dir) {
-        say_notes(door.header().durability, &[]);
-        return Ok(ReadLog::Door(Box::new(SteadyReader::new(door, reading))));
+    if let Some(socket) = socket(dir) {
+        say_notes(socket.header().durability, &[]);
+        return Ok(ReadLog::LocalSocket(Box::new(SteadyReader::new(socket, reading))));
     }
     let log = ReadOnlyLog::open_with(dir, &reading).map_err(|error| Problem::open(&error, dir))?;
     let log = ReadLog::Copy(Box::new(log));
@@ -144,13 +144,13 @@ fn open_by(dir: &Path, reading: ReadOnlyOptions) -> Result<ReadLog, Problem> {
     Ok(log)
 }
 
-/// Connects to the local door of the program that has the log in `dir` open; `None` if no door serves this
+/// Connects to the local socket of the program that has the log in `dir` open; `None` if no socket serves this
 /// user. A follower whose link was dropped comes back in this way, also after a restart of the program.
 #[cfg(unix)]
-pub(crate) fn door(dir: &Path) -> Option<DoorReader> {
-    match DoorReader::connect(dir) {
-        Ok(door) => Some(door),
-        Err(DoorError::Shut { .. } | DoorError::NotAllowed { .. }) => None,
+pub(crate) fn socket(dir: &Path) -> Option<SocketReader> {
+    match SocketReader::connect(dir) {
+        Ok(socket) => Some(socket),
+        Err(SocketError::Shut { .. } | SocketError::NotAllowed { .. }) => None,
         Err(error) => {
             note(&format!("note: {error}"));
             None
@@ -158,19 +158,19 @@ pub(crate) fn door(dir: &Path) -> Option<DoorReader> {
     }
 }
 
-/// Connects to the local door of the program that has the log in `dir` open, for a decision; `None` if no program has it
+/// Connects to the local socket of the program that has the log in `dir` open, for a decision; `None` if no program has it
 /// open, or its program takes no decisions.
 ///
 /// # Errors
-/// [`Problem`] if the program has a door that does not serve this process now: it need not be stopped for that.
+/// [`Problem`] if the program has a socket that does not serve this process now: it need not be stopped for that.
 #[cfg(unix)]
-pub(crate) fn door_to_decide(dir: &Path) -> Result<Option<DoorReader>, Problem> {
-    match DoorReader::connect(dir) {
-        Ok(door) => Ok(Some(door).filter(DoorReader::takes_decisions)),
-        Err(DoorError::Shut { .. }) => Ok(None),
+pub(crate) fn socket_to_decide(dir: &Path) -> Result<Option<SocketReader>, Problem> {
+    match SocketReader::connect(dir) {
+        Ok(socket) => Ok(Some(socket).filter(SocketReader::takes_decisions)),
+        Err(SocketError::Shut { .. }) => Ok(None),
         // The socket may be that of a program that is gone.
         Err(_) if !is_held(dir) => Ok(None),
-        Err(error) => Err(Problem::at_door(&error)),
+        Err(error) => Err(Problem::at_socket(&error)),
     }
 }
 

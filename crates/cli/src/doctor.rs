@@ -7,7 +7,7 @@ use taskreel_log::api::OpenError;
 use taskreel_log::doctor::examine_through;
 use taskreel_log::doctor::{Examination, examine_with, rebuild_index};
 #[cfg(unix)]
-use taskreel_log::door::SteadyReader;
+use taskreel_log::socket::SteadyReader;
 
 use crate::args::{DoctorArgs, Global};
 use crate::print::answer::Answer;
@@ -15,11 +15,11 @@ use crate::print::problem::Problem;
 use crate::print::screen::Screen;
 use crate::{dirs, print};
 
-/// Examines the log through the door of the program that has it open, else in a private copy.
+/// Examines the log through the socket of the program that has it open, else in a private copy.
 fn examine(dir: &Path, global: &Global) -> Result<Examination, OpenError> {
     #[cfg(unix)]
-    if let Some(door) = dirs::door(dir) {
-        return examine_through(dir, &SteadyReader::new(door, dirs::reading(global)));
+    if let Some(socket) = dirs::socket(dir) {
+        return examine_through(dir, &SteadyReader::new(socket, dirs::reading(global)));
     }
     examine_with(dir, &dirs::reading(global))
 }

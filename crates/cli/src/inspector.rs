@@ -1,6 +1,6 @@
 //! `inspect`: the pages of a log for a browser, until a signal; and `report`, which writes some of them into a file.
 
-pub(crate) mod desk;
+pub(crate) mod backend;
 pub(crate) mod report;
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -32,12 +32,14 @@ const PLACE: &str = "/inspect";
 pub(crate) fn inspect(args: &InspectArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let addresses = addresses(args)?;
     let access = access(args, &addresses)?;
-    // Held to the end of the command, with the desk: what reads a server may not be dropped on a thread of the pages, which must not
+    // Held to the end of the command, with the control backend: what reads a server may not be dropped on a thread of the pages, which must not
     // wait.
     let opened = OpenedLog::new(&args.from, global)?;
-    let desk =
-        args.allow_control.then(|| desk::open_desk(&args.from.server, &dirs::to_read(global))).transpose()?;
-    let _held = desk.clone();
+    let backend = args
+        .allow_control
+        .then(|| backend::open_backend(&args.from.server, &dirs::to_read(global)))
+        .transpose()?;
+    let _held = backend.clone();
     let other = args.with.as_ref().map(|path| OpenedLog::file(path)).transpose()?;
     let runtime = runtime()?;
     let interrupts = Interrupts::take_over();
@@ -45,15 +47,15 @@ pub(crate) fn inspect(args: &InspectArgs, global: &Global, screen: &mut Screen) 
     let followed = FollowedLog::start(&opened, global);
     let done = runtime.block_on(async {
         let mut pages = Inspector::new(followed.inspected(&opened));
-        if let Some(desk) = desk {
-            pages = pages.allow_control(desk);
+        if let Some(backend) = backend {
+            pages = pages.allow_control(backend);
         }
         if let Some(other) = &other {
             pages = pages.beside(inspected(other));
         }
-        let faces = Mounted::new().face(PLACE, Arc::new(pages));
-        let guard = Guard::new(access, Arc::new(faces));
-        let serving = Server::new().workers(2).face("/", Arc::new(guard)).start(addresses.as_slice()).await;
+        let handlers = Mounted::new().mount(PLACE, Arc::new(pages));
+        let guard = Guard::new(access, Arc::new(handlers));
+        let serving = Server::new().workers(2).mount("/", Arc::new(guard)).start(addresses.as_slice()).await;
         let serving = serving.map_err(|error| {
             let hint = "stop the program that has the port, or give another one with --listen";
             Problem::new(EXIT_NO, "the pages could not be served", error.to_string(), hint)

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`args`] | the arguments |
 //! | [`look`], [`doctor`], [`salvage`] | commands that examine a log; [`mod@print`] prints their results |
-//! | [`decide`] | decisions, through the door of the program that has the log open or in a log that none has |
+//! | [`decide`] | decisions, through the socket of the program that has the log open or in a log that none has |
 //! | [`import`] | the making of a log |
 //! | `a2a` | agents elsewhere, asked over A2A |
 //! | [`demo`], [`run`], [`serve`], [`tools`], [`signals`] | commands that start a system |

@@ -190,7 +190,7 @@ pub(crate) fn into_reader(log: ReadLog) -> Arc<dyn EventReader> {
     match log {
         ReadLog::Copy(log) => Arc::from(log as Box<dyn EventReader>),
         #[cfg(unix)]
-        ReadLog::Door(log) => Arc::from(log as Box<dyn EventReader>),
+        ReadLog::LocalSocket(log) => Arc::from(log as Box<dyn EventReader>),
     }
 }
 

@@ -12,9 +12,9 @@ use proto_events::id::{Position, StreamId, Version};
 use taskreel_log::api::{
     Compare, EventReader, Page, ReadError, ScanStep, ScannedRecord, StoredRecord, StreamInfo,
 };
-#[cfg(unix)]
-use taskreel_log::door::{DoorReader, SteadyReader};
 use taskreel_log::sled::is_held;
+#[cfg(unix)]
+use taskreel_log::socket::{SocketReader, SteadyReader};
 use taskreel_log::views::LogUse;
 
 use crate::args::Global;
@@ -27,7 +27,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// The time between two words where nothing has changed, from which the rate is made.
 const SAY_EVERY: Duration = Duration::from_secs(1);
 
-/// The time between two copies of a log whose program has no door.
+/// The time between two copies of a log whose program has no socket.
 const COPY_EVERY: Duration = Duration::from_secs(5);
 
 /// The log as its end was last seen.
@@ -163,12 +163,12 @@ pub(crate) struct LogWatch {
     opened: OpenedLog,
     global: Global,
     began: Instant,
-    /// Whether the reader reads through the door of a program.
-    has_door: bool,
-    /// The reader through that door, once one was made here.
+    /// Whether the reader reads through the socket of a program.
+    has_socket: bool,
+    /// The reader through that socket, once one was made here.
     #[cfg(unix)]
     steady: Option<Arc<SteadyReader>>,
-    /// The program behind the door, and the time when it was last asked.
+    /// The program behind the socket, and the time when it was last asked.
     writer: Option<(Writer, Instant)>,
     copied: Instant,
     /// The time of the last copy that could not be made.
@@ -183,13 +183,13 @@ impl LogWatch {
             LogLocation::Dir(dir, _) => newest_head(dir),
             _ => None,
         };
-        let has_door = opened.is_followed;
+        let has_socket = opened.is_followed;
         Self {
             shared,
             opened,
             global,
             began,
-            has_door,
+            has_socket,
             #[cfg(unix)]
             steady: None,
             writer: None,
@@ -251,7 +251,7 @@ impl LogWatch {
         let id = id?;
         let is_held = is_held(&dir);
         #[cfg(unix)]
-        if is_held && let Some(writer) = self.at_door(&dir, id) {
+        if is_held && let Some(writer) = self.at_socket(&dir, id) {
             return Some(writer);
         }
         self.writer = None;
@@ -259,7 +259,7 @@ impl LogWatch {
         let is_stale = if is_held {
             self.copied.elapsed() >= COPY_EVERY
         } else {
-            self.has_door || head_file != self.head_file || self.shared.now().1 == LogUse::Open
+            self.has_socket || head_file != self.head_file || self.shared.now().1 == LogUse::Open
         };
         // Whatever keeps a copy from being made may last.
         let is_due = self.failed.is_none_or(|failed| failed.elapsed() >= COPY_EVERY);
@@ -274,34 +274,34 @@ impl LogWatch {
                             self.steady = None;
                         }
                     }
-                    (self.has_door, self.copied, self.head_file) = (false, Instant::now(), head_file);
+                    (self.has_socket, self.copied, self.head_file) = (false, Instant::now(), head_file);
                     self.failed = None;
                 }
                 Err(_) => self.failed = Some(Instant::now()),
             }
         }
-        is_held.then(|| "without a door".to_owned())
+        is_held.then(|| "without a socket".to_owned())
     }
 }
 
 #[cfg(unix)]
 impl LogWatch {
-    /// Returns the program behind the door of the log; none without a door. It is asked once a second.
-    fn at_door(&mut self, dir: &Path, id: LogId) -> Option<String> {
+    /// Returns the program behind the socket of the log; none without a socket. It is asked once a second.
+    fn at_socket(&mut self, dir: &Path, id: LogId) -> Option<String> {
         let said = |writer: &Writer| format!("pid {}", writer.pid);
         // A reader that has lost its program for a moment reads a copy from then on.
-        let is_at_door = self.steady.as_ref().is_some_and(|steady| steady.is_at_door());
+        let is_at_socket = self.steady.as_ref().is_some_and(|steady| steady.is_at_socket());
         let is_asked = |(_, at): &&(Writer, Instant)| at.elapsed() < SAY_EVERY;
-        if let Some((writer, _)) = self.writer.as_ref().filter(is_asked).filter(|_| is_at_door) {
+        if let Some((writer, _)) = self.writer.as_ref().filter(is_asked).filter(|_| is_at_socket) {
             return Some(said(writer));
         }
-        let door = DoorReader::connect(dir).ok()?;
-        let writer = Writer { pid: door.holder().pid, started: door.holder().started.clone() };
+        let socket = SocketReader::connect(dir).ok()?;
+        let writer = Writer { pid: socket.holder().pid, started: socket.holder().started.clone() };
         let is_another = self.writer.take().is_some_and(|(before, _)| before != writer);
-        if (is_another || !is_at_door) && door.header().id == id {
-            let steady = Arc::new(SteadyReader::new(door, dirs::reading(&self.global)));
+        if (is_another || !is_at_socket) && socket.header().id == id {
+            let steady = Arc::new(SteadyReader::new(socket, dirs::reading(&self.global)));
             self.shared.set(Arc::clone(&steady) as Arc<dyn EventReader>, LogUse::Open);
-            (self.steady, self.has_door, self.failed) = (Some(steady), true, None);
+            (self.steady, self.has_socket, self.failed) = (Some(steady), true, None);
         }
         let told = said(&writer);
         self.writer = Some((writer, Instant::now()));

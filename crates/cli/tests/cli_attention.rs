@@ -29,8 +29,8 @@ use taskreel_log::{
 };
 #[cfg(unix)]
 use taskreel_log::{
-    door::Door,
     sled::SledStore,
+    socket::LocalSocket,
     testing::conformance::{Author, stream},
 };
 use tokio::sync::Notify;
@@ -332,7 +332,8 @@ fn a_program_whose_store_is_poisoned_is_listed_until_its_log_is_open_again() {
     let store = Arc::new(SledStore::open(&dir).unwrap());
     let faults = Faults::none();
     let failing = Arc::new(FaultyStore::new(Arc::clone(&store) as Arc<dyn EventStore>, faults.clone()));
-    let door = Door::open(&store.door_place(), Arc::clone(&failing) as Arc<dyn EventStore>, None).unwrap();
+    let socket =
+        LocalSocket::open(&store.socket_path(), Arc::clone(&failing) as Arc<dyn EventStore>, None).unwrap();
     assert_eq!(kinds(&rows(&place, 0)), Vec::<&str>::new(), "it takes appends");
     faults.at_next_append(AppendFault::BeforeWrite);
     let append = Author::new(store.fence()).append_one(&stream("a"), b"paid");
@@ -346,7 +347,7 @@ fn a_program_whose_store_is_poisoned_is_listed_until_its_log_is_open_again() {
     let what = found[0]["what"].as_str().unwrap();
     let why = failing.poisoned().unwrap();
     assert!(what.contains(&why) && found[0]["advice"].as_str().unwrap().contains("reopen"), "{what}");
-    drop(door);
+    drop(socket);
     store.close().unwrap();
     assert_eq!(kinds(&rows(&place, 0)), Vec::<&str>::new(), "no program has the log open");
 }
@@ -359,8 +360,8 @@ fn a_server_whose_store_is_poisoned_is_listed_from_afar_too() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let (system, serving) = runtime.block_on(async {
         let system = System::builder("-").store(log).start().await.unwrap();
-        let face = Mounted::new().face("/api", Arc::new(LiveApi::new(&system)));
-        let server = Server::new().workers(1).grace(Duration::from_millis(100)).face("/", Arc::new(face));
+        let handler = Mounted::new().mount("/api", Arc::new(LiveApi::new(&system)));
+        let server = Server::new().workers(1).grace(Duration::from_millis(100)).mount("/", Arc::new(handler));
         (system, server.start("127.0.0.1:0").await.unwrap())
     });
     let url = format!("http://{}", serving.address());

@@ -343,11 +343,11 @@ fn what_cannot_be_decided_is_told_in_three_lines() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_a_host_without_a_door_has_open_is_not_decided_about_from_outside() {
+async fn a_log_that_a_host_without_a_socket_has_open_is_not_decided_about_from_outside() {
     let (place, paid) = (Place::new(), Paid::default());
     asking(&place, &paid).await;
     let command = listed(&place)[0]["commands"][0].as_str().unwrap().to_owned();
-    let system = host(&place, &paid, &Arc::default()).door(false).start().await.unwrap();
+    let system = host(&place, &paid, &Arc::default()).local_socket(false).start().await.unwrap();
     place.run(&command).ended(4).told(&["process", "open"]);
     system.shutdown().await.unwrap();
     place.run(&command).ended(0);

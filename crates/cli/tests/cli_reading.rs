@@ -351,7 +351,7 @@ fn a_reader_that_is_told_to_end_removes_its_copy_and_ends_as_interrupted() {
 }
 
 #[test]
-fn a_log_that_is_held_without_a_door_is_read_and_not_refused() {
+fn a_log_that_is_held_without_a_socket_is_read_and_not_refused() {
     let place = small_log();
     let sound = reading(&place);
     let store = SledStore::open(place.path().join(LOG)).unwrap();

@@ -352,9 +352,9 @@ fn the_pages_of_a_log_are_the_same_from_its_directory_an_export_and_a_server_and
     assert!(is_live && whole.contains("CallSucceeded"), "{whole}");
     let url = format!("--url http://{}", served.address);
     let there = inspect(&url);
-    let by_door = inspect("");
-    assert_eq!((page(&there), page(&by_door)), ((true, whole.clone()), (true, whole.clone())));
-    for pages in [there, by_door] {
+    let by_socket = inspect("");
+    assert_eq!((page(&there), page(&by_socket)), ((true, whole.clone()), (true, whole.clone())));
+    for pages in [there, by_socket] {
         pages.signal("-TERM");
         pages.end().ended(0);
     }

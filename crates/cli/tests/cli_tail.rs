@@ -219,7 +219,7 @@ fn a_log_in_the_place_of_the_one_that_was_followed_ends_the_following() {
         let tail = Watched::start(&place, "tail --limit 1 --json");
         tail.event();
         tail.says("waiting for one");
-        // Its door goes with the directory.
+        // Its socket goes with the directory.
         let mut program = Watched::start(&other, if is_live { "run -" } else { "ls" });
         if is_live {
             program.write(&sum("other"));

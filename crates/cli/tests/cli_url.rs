@@ -52,8 +52,9 @@ impl Program {
         let dir = place.path().join("log");
         let (system, serving) = runtime.block_on(async {
             let system = system(&dir).await;
-            let face = Mounted::new().face("/api", Arc::new(LiveApi::new(&system)));
-            let server = Server::new().workers(1).grace(Duration::from_millis(100)).face("/", Arc::new(face));
+            let handler = Mounted::new().mount("/api", Arc::new(LiveApi::new(&system)));
+            let server =
+                Server::new().workers(1).grace(Duration::from_millis(100)).mount("/", Arc::new(handler));
             let serving = server.start("127.0.0.1:0").await.unwrap();
             (system, serving)
         });
@@ -204,7 +205,7 @@ fn every_reading_command_prints_of_a_server_what_it_prints_of_the_directory() {
 }
 
 #[test]
-fn a_condition_selects_the_same_in_a_directory_an_export_at_the_door_and_behind_a_server() {
+fn a_condition_selects_the_same_in_a_directory_an_export_at_the_socket_and_behind_a_server() {
     let program = Program::start();
     for (id, tool) in
         [("keep-0001", "keep"), ("pay-0001", "pay"), ("hang-0001", "hang"), ("odd-0001", "none")]
@@ -222,10 +223,10 @@ fn a_condition_selects_the_same_in_a_directory_an_export_at_the_door_and_behind_
     };
     let mut found = Vec::new();
     for words in &lines {
-        let at_door = ran(words, &["--data-dir", "log"]);
-        assert_eq!(ran(words, &["--url", &program.url]), at_door, "{words:?} behind a server");
-        assert_eq!(ran(words, &["--file", "copy.ndjson"]), at_door, "{words:?} of an export");
-        found.push(at_door);
+        let at_socket = ran(words, &["--data-dir", "log"]);
+        assert_eq!(ran(words, &["--url", &program.url]), at_socket, "{words:?} behind a server");
+        assert_eq!(ran(words, &["--file", "copy.ndjson"]), at_socket, "{words:?} of an export");
+        found.push(at_socket);
     }
     let some = found.iter().filter(|found| !found.is_empty()).count();
     assert!(
@@ -338,8 +339,8 @@ fn what_follows_shows_what_is_written_and_goes_on_after_the_server_comes_back() 
     // A program that connects to a port where nobody listens may hold that port itself for a moment.
     let began = std::time::Instant::now();
     let serving = loop {
-        let face = Mounted::new().face("/api", Arc::new(LiveApi::new(&system)));
-        let server = Server::new().workers(1).grace(Duration::from_millis(100)).face("/", Arc::new(face));
+        let handler = Mounted::new().mount("/api", Arc::new(LiveApi::new(&system)));
+        let server = Server::new().workers(1).grace(Duration::from_millis(100)).mount("/", Arc::new(handler));
         match runtime.block_on(server.start(address)) {
             Ok(serving) => break serving,
             Err(error) => assert!(began.elapsed() < Duration::from_secs(30), "{error}"),

@@ -252,7 +252,7 @@ fn read(place: &Place, way: usize, known: &Acknowledged, readers: &Readers, tall
         }
         let is_whole = if way == 2 { lines == TAIL_LINES } else { reader.has_ended(&printed) };
         if way == 2 && is_whole {
-            // Whoever is refused at the door says so, and reads copies.
+            // Whoever is refused at the socket says so, and reads copies.
             let said = reader.stopped();
             assert!(!said.contains("copy") && !said.contains("busy"), "`tail` was refused: {said}");
         }
@@ -289,7 +289,7 @@ async fn processes_that_read_beside_many_writers_lose_nothing_and_are_never_refu
     let (place, known, tally) = (Arc::new(Place::new()), Arc::default(), Arc::new(Tally::default()));
     std::fs::write(place.path().join("no-folder"), "").unwrap();
     let system = System::builder(place.path().join(LOG)).start().await.unwrap();
-    assert_eq!(system.door_fault(), None);
+    assert_eq!(system.socket_fault(), None);
     let until = Instant::now() + (time / 10).clamp(Duration::from_secs(1), ALONE_AT_MOST);
     let alone = write(&system, writers, &known, Arc::new(move || Instant::now() < until)).await;
     let reading = Arc::new(Readers::default());

@@ -75,8 +75,8 @@ fn main() -> Result<(), Failure> {
             log::make(&dir, events).await?;
         }
         let system = log::builder(&dir).start().await?;
-        let face = Arc::new(Inspector::new(InspectedLog::of(&system)));
-        let serving = Server::new().workers(2).face("/inspect", face).start("127.0.0.1:0").await?;
+        let handler = Arc::new(Inspector::new(InspectedLog::of(&system)));
+        let serving = Server::new().workers(2).mount("/inspect", handler).start("127.0.0.1:0").await?;
         let pages = Asker::new(serving.address());
         let plain = Plain::start()?;
         let again = system.clone();

@@ -22,7 +22,7 @@ use taskreel::handler::{HandlerContext, HandlerEnd};
 use taskreel::tool::ToolError;
 use taskreel::{JsonText, Message, Part, System};
 use taskreel_http::a2a::Version;
-use taskreel_http::{A2a, Access, Face, Guard, Mounted, Protolink, Scopes, Server};
+use taskreel_http::{A2a, Access, Guard, HttpHandler, Mounted, Protolink, Scopes, Server};
 
 /// The behaviours, each with the beginnings of ids and texts that name it. A longer beginning stands before a shorter one.
 const NAMED: [(&str, Behaviour); 19] = [
@@ -123,20 +123,20 @@ fn part(kind: &'static str, json: &str) -> Result<Part, ToolError> {
     Ok(Part::new(kind, content))
 }
 
-/// Returns the face with what the words of the command line ask for, behind the rules for callers.
-fn face(system: &System, words: &[String]) -> Result<(A2a, Access), Box<dyn std::error::Error>> {
+/// Returns the handler with what the words of the command line ask for, behind the rules for callers.
+fn a2a(system: &System, words: &[String]) -> Result<(A2a, Access), Box<dyn std::error::Error>> {
     let has = |word: &str| words.iter().any(|named| named == word);
-    let mut face = A2a::new(system.clone()).reply_wait(Duration::from_millis(500));
+    let mut a2a = A2a::new(system.clone()).reply_wait(Duration::from_millis(500));
     for (word, version) in [("1.0", Version::V1), ("0.3", Version::V03)] {
         if has(word) {
-            face = face.only(version);
+            a2a = a2a.only(version);
         }
     }
     if has("modes") {
-        face = face.input_modes(["text/plain", "application/json"]);
+        a2a = a2a.input_modes(["text/plain", "application/json"]);
     }
     let access = access(words)?;
-    Ok((face.access(&access), access))
+    Ok((a2a.access(&access), access))
 }
 
 fn access(words: &[String]) -> Result<Access, Box<dyn std::error::Error>> {
@@ -157,25 +157,26 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
     let handler = move |cx, message| work(cx, message, otherwise);
     let system = System::builder(dir.path()).handler(handler).start().await?;
-    let (mut face, access) = face(&system, &words)?;
+    let (mut a2a, access) = a2a(&system, &words)?;
     let has = |word: &str| words.iter().any(|named| named == word);
     let pushing =
         has("push").then(|| taskreel_http::a2a::Push::new().allow_loopback().start(&system)).transpose()?;
     if let Some(pushing) = &pushing {
-        face = face.push(pushing);
+        a2a = a2a.push(pushing);
     }
     #[cfg(feature = "grpc")]
     let grpc = if has("grpc") {
-        let own: Arc<dyn Face> = Arc::new(Guard::new(self::access(&words)?, Arc::new(face.grpc())));
-        let serving = Server::new().face("/", own).start_grpc("127.0.0.1:0").await?;
-        face.grpc_at(&serving.address().to_string());
+        let own: Arc<dyn HttpHandler> = Arc::new(Guard::new(self::access(&words)?, Arc::new(a2a.grpc())));
+        let serving = Server::new().mount("/", own).start_grpc("127.0.0.1:0").await?;
+        a2a.grpc_at(&serving.address().to_string());
         Some(serving)
     } else {
         None
     };
-    let faces = Mounted::new().face("/", Arc::new(face)).face("/", Arc::new(Protolink::new(system.clone())));
+    let handlers =
+        Mounted::new().mount("/", Arc::new(a2a)).mount("/", Arc::new(Protolink::new(system.clone())));
     let serving =
-        Server::new().face("/", Arc::new(Guard::new(access, Arc::new(faces)))).start(address).await?;
+        Server::new().mount("/", Arc::new(Guard::new(access, Arc::new(handlers)))).start(address).await?;
     println!("http://{}", serving.address());
     tokio::signal::ctrl_c().await?;
     serving.stop().await?;

@@ -1,8 +1,8 @@
-//! A2A, versions 1.0 and 0.3: every agent of a system for every client of A2A, which is the face
+//! A2A, versions 1.0 and 0.3: every agent of a system for every client of A2A, which is the handler
 //! [`A2a`](crate::A2a), and with the feature `client` a client of agents elsewhere, whose types are public here.
 //!
 //! ```text
-//! face ─▶ bindings (route, request, rpc, rest) ─▶ ops (send, tasks, list) ─▶ events, shown ─▶ mapping ─▶ wire ─▶ model
+//! handler ─▶ bindings (route, request, rpc, rest) ─▶ ops (send, tasks, list) ─▶ events, shown ─▶ mapping ─▶ wire ─▶ model
 //! ```
 //!
 //! Each file imports to its right. A request comes by a binding and becomes an operation with its parameters (`asking`); a new
@@ -20,12 +20,12 @@
 //! | `shown`, `events` | a task, and its events from the log |
 //! | `pieces`, `place` | the pieces of an answer that is not in the log yet, and the places from which streams continue |
 //! | `card`, `card_parts` | the agent's card, readable by both versions; its schemes, its signatures |
-//! | `settings` | the settings of the face |
+//! | `settings` | the settings of the handler |
 //! | `ops` | the operations |
 //! | `push` | the deliveries to webhooks, with the feature `client` |
 //! | `bindings` | JSON-RPC and REST, both in both versions |
 //! | `grpc` | gRPC, with the feature `grpc` |
-//! | `face` | the face that servers mount |
+//! | `handler` | what servers mount |
 //! | `client` | the client of agents elsewhere, with the feature `client` |
 //! | `toolkit` | agents, sessions and tools for agents that ask agents, with the feature `client` |
 //! | `remote` | an agent elsewhere as one that a system may ask |
@@ -39,10 +39,10 @@ pub(crate) mod card_parts;
 #[cfg(feature = "client")]
 pub(crate) mod client;
 pub(crate) mod events;
-pub(crate) mod face;
 pub(crate) mod failure;
 #[cfg(feature = "grpc")]
 pub(crate) mod grpc;
+pub(crate) mod handler;
 #[allow(dead_code, reason = "the client reads what the server writes")]
 pub(crate) mod mapping;
 #[allow(dead_code, reason = "the client reads what the server writes")]

@@ -37,16 +37,16 @@ use crate::api::routed_request::RoutedRequest;
 use crate::api::routes::ApiOperation;
 use crate::auth::caller::{Caller, Scopes};
 use crate::error::Problem;
-use crate::face::body::RequestBody;
-use crate::face::connection::StopSignal;
-use crate::face::json::read_json;
-use crate::face::message::{Face, Request, Response, ResponseBody};
+use crate::handler::body::RequestBody;
+use crate::handler::connection::StopSignal;
+use crate::handler::json::read_json;
+use crate::handler::message::{HttpHandler, Request, Response, ResponseBody};
 use crate::limits::{FOLLOWERS_MAX, READS_MAX};
 
 /// The live API of a system, for a place such as `/api`.
 ///
 /// A request whose extensions hold a [`Caller`] may do what its scopes allow. One without was checked by nobody: the host
-/// that mounts the face answers for it, and it may do everything.
+/// that mounts the handler answers for it, and it may do everything.
 #[derive(Debug, Clone)]
 pub struct LiveApi {
     system: System,
@@ -213,7 +213,7 @@ impl ApiAnswer {
     }
 }
 
-impl Face for LiveApi {
+impl HttpHandler for LiveApi {
     fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
         let (parts, body) = request.into_parts();
         Box::pin(self.clone().respond(parts, body))

@@ -1,5 +1,5 @@
 //! Callers, and their rights: credentials, scopes, the host and the origin of a request, and bounds for each
-//! principal. [`guard::Guard`] puts all of it before a face.
+//! principal. [`guard::Guard`] puts all of it before a handler.
 
 pub(crate) mod access;
 pub(crate) mod allowance;

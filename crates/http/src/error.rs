@@ -12,8 +12,8 @@ use taskreel::Error;
 use taskreel_log::api::AppendError;
 use taskreel_log::views::KindError;
 
-use crate::face::body::BodyError;
-use crate::face::message::ResponseBody;
+use crate::handler::body::BodyError;
+use crate::handler::message::ResponseBody;
 
 /// The seconds after which an overloaded server may be asked again.
 const RETRY_SECONDS: u64 = 1;

@@ -32,13 +32,13 @@ use tokio::sync::Semaphore;
 use crate::api::bounded_reads::read;
 use crate::auth::caller::{Caller, Scope};
 use crate::error::Problem;
-use crate::face::body::RequestBody;
-use crate::face::connection::{StopSignal, mount_deeper, mounted_at};
-use crate::face::message::{Face, Request, Response};
-use crate::face::mounts::with_path;
+use crate::handler::body::RequestBody;
+use crate::handler::connection::{StopSignal, mount_deeper, mounted_at};
+use crate::handler::message::{HttpHandler, Request, Response};
+use crate::handler::mounts::with_path;
 use crate::inspect::address::Links;
 use crate::inspect::answer::{PageAnswer, asset};
-use crate::inspect::control::{ControlDesk, Desk, caller_of};
+use crate::inspect::control::{ControlBackend, SignedControl, caller_of};
 use crate::inspect::event_filter::EventFilter;
 use crate::inspect::frame::{Cx, theme_of};
 use crate::inspect::needs::Needs;
@@ -50,7 +50,7 @@ use crate::limits::{FOLLOWERS_MAX, READS_MAX};
 ///
 /// It reads and changes nothing, unless [`allow_control`](Self::allow_control) says who carries out decisions. A request whose
 /// extensions hold a [`Caller`] needs the scope of reading, and that of control to decide. One without was checked by nobody: the host
-/// that mounts the face answers for it.
+/// that mounts the handler answers for it.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -59,7 +59,7 @@ use crate::limits::{FOLLOWERS_MAX, READS_MAX};
 ///
 /// # async fn run() -> Result<(), taskreel_http::ServeError> {
 /// let log = InspectedLog::new(Arc::new(MemoryStore::new()), "a log in memory");
-/// let serving = Server::new().face("/inspect", Arc::new(Inspector::new(log))).start("127.0.0.1:0").await?;
+/// let serving = Server::new().mount("/inspect", Arc::new(Inspector::new(log))).start("127.0.0.1:0").await?;
 /// println!("http://{}/inspect/", serving.address());
 /// serving.stop().await
 /// # }
@@ -70,7 +70,7 @@ pub struct Inspector {
     needs: Arc<Needs>,
     turns: Arc<Semaphore>,
     followers: Arc<Semaphore>,
-    desk: Option<Desk>,
+    backend: Option<SignedControl>,
     /// The inspector of a log beside this one.
     beside: Option<Arc<Inspector>>,
 }
@@ -86,7 +86,7 @@ impl Inspector {
             needs: Arc::default(),
             turns: Arc::new(Semaphore::new(READS_MAX)),
             followers: Arc::new(Semaphore::new(FOLLOWERS_MAX)),
-            desk: None,
+            backend: None,
             beside: None,
         }
     }
@@ -99,14 +99,14 @@ impl Inspector {
         self
     }
 
-    /// Lets callers decide on the pages: approve and deny, answer, settle calls of unknown outcome, cancel. The desk carries the
+    /// Lets callers decide on the pages: approve and deny, answer, settle calls of unknown outcome, cancel. The control backend carries the
     /// decisions out, and checks them as any other caller's; a [`System`] is one.
     ///
     /// A decision is sent by a form of a page that has shown all of what it decides, to the same origin, with a token that this
     /// inspector made for this caller.
     #[must_use]
-    pub fn allow_control(mut self, desk: Arc<dyn ControlDesk>) -> Self {
-        self.desk = Some(Desk::new(desk));
+    pub fn allow_control(mut self, backend: Arc<dyn ControlBackend>) -> Self {
+        self.backend = Some(SignedControl::new(backend));
         self
     }
 
@@ -125,7 +125,7 @@ impl Inspector {
         let links = Links::below(mounted_at(&parts.extensions));
         let here = parts.uri.path_and_query().map_or("/", |here| here.as_str());
         let cx = Cx::new(links, here, theme_of(&parts.headers), Arc::clone(&self.log));
-        let cx = cx.signed(self.desk.as_ref().and_then(|desk| desk.signer(&caller_of(&parts))));
+        let cx = cx.signed(self.backend.as_ref().and_then(|backend| backend.signer(&caller_of(&parts))));
         let cx = match &self.beside {
             Some(beside) => cx.beside(BESIDE, Arc::clone(&beside.log)),
             None => cx,
@@ -134,14 +134,14 @@ impl Inspector {
             Ok(answered) => answered,
             Err(problem) => pages::problem::page(&cx, &problem),
         };
-        answered.into_response(&parts.method, self.desk.is_some())
+        answered.into_response(&parts.method, self.backend.is_some())
     }
 
     async fn answered(&self, parts: &Parts, body: RequestBody, cx: &Cx) -> Result<PageAnswer, Problem> {
-        if let (&Method::POST, Some(desk)) = (&parts.method, &self.desk)
+        if let (&Method::POST, Some(backend)) = (&parts.method, &self.backend)
             && Page::from_path(parts.uri.path())? == Page::Decide
         {
-            return decision_form::decided(cx, desk, parts, body).await;
+            return decision_form::decided(cx, backend, parts, body).await;
         }
         if !matches!(parts.method, Method::GET | Method::HEAD) {
             let what = format!("these pages are read with GET, not {}", parts.method);
@@ -193,7 +193,7 @@ impl Inspector {
     }
 }
 
-impl Face for Inspector {
+impl HttpHandler for Inspector {
     fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
         let (parts, body) = request.into_parts();
         Box::pin(self.clone().respond(parts, body))

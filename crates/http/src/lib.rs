@@ -1,5 +1,5 @@
 //! taskreel over HTTP, for hosts that serve: Protolink's wire protocol, a registry of agents, a live API for programs
-//! that inspect and control, and a server of its own. A *face* is one of these; each can be mounted in a host's own
+//! that inspect and control, and a server of its own. A *handler* is one of these; each can be mounted in a host's own
 //! server.
 
 #[cfg(feature = "a2a")]
@@ -9,7 +9,7 @@ pub(crate) mod auth;
 #[cfg(feature = "client")]
 pub(crate) mod client;
 pub(crate) mod error;
-pub(crate) mod face;
+pub(crate) mod handler;
 #[cfg(feature = "inspector")]
 pub(crate) mod inspect;
 pub mod limits;
@@ -20,10 +20,10 @@ pub(crate) mod serve;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 
-#[cfg(feature = "a2a")]
-pub use a2a::face::A2a;
 #[cfg(feature = "grpc")]
-pub use a2a::grpc::face::A2aGrpc;
+pub use a2a::grpc::handler::A2aGrpc;
+#[cfg(feature = "a2a")]
+pub use a2a::handler::A2a;
 pub use api::LiveApi;
 #[cfg(feature = "client")]
 pub use api::client::{
@@ -40,25 +40,25 @@ pub use auth::quota::Quota;
 pub use auth::refusals::{Refusal, Refusals};
 pub use auth::routes::{Need, RouteClass, Rule, rule_of, scope_of};
 pub use error::Problem;
-pub use face::actix::actix_scope;
-pub use face::body::{BodyError, BodyTimes, RequestBody};
-pub use face::connection::{ClientAddress, MountedAt, OverTls, StopSignal};
-pub use face::message::{Face, Request, Response, ResponseBody, Socket};
-pub use face::mounts::Mounted;
-pub use face::tower::{FaceBody, FaceService};
+pub use handler::actix::actix_scope;
+pub use handler::body::{BodyError, BodyTimes, RequestBody};
+pub use handler::connection::{ClientAddress, MountedAt, OverTls, StopSignal};
+pub use handler::message::{HttpHandler, Request, Response, ResponseBody, Socket};
+pub use handler::mounts::Mounted;
+pub use handler::tower::{HandlerBody, HandlerService};
 #[cfg(feature = "inspector")]
 pub use inspect::{
     Inspector,
     address::inspector_address,
-    control::ControlDesk,
+    control::ControlBackend,
     report::report_writer::{ReportError, ReportOptions, ReportSummary},
     report::write_report,
     source::{HeadFile, InspectedLog},
 };
 pub use ops::health::Ops;
-pub use ops::request_counts::{CountedFace, Requests};
+pub use ops::request_counts::{CountedHandler, Requests};
 pub use protolink::Protolink;
-pub use registry::{AgentFilter, REGISTRY_ENDPOINTS, Registry, RegistryFace};
+pub use registry::{AgentFilter, REGISTRY_ENDPOINTS, Registry, RegistryHandler};
 pub use serve::error::ServeError;
 pub use serve::running_server::RunningServer;
 pub use serve::server::{Server, serve};

@@ -1,4 +1,4 @@
-//! The bounds of the faces, each with its unit and its reason.
+//! The bounds of the handlers, each with its unit and its reason.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ pub const WAIT_SECONDS_MAX: u64 = 300;
 /// The bytes that a socket after an upgrade buffers in each direction.
 pub const SOCKET_BUFFER: usize = 64 * 1024;
 
-/// The time for which the last bytes of a socket are still carried once its face is done: a client that keeps the connection open
+/// The time for which the last bytes of a socket are still carried once its handler is done: a client that keeps the connection open
 /// without reading or closing holds a task and a descriptor.
 pub const SOCKET_END_WITHIN: Duration = Duration::from_secs(2);
 

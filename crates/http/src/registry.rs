@@ -1,5 +1,5 @@
 //! A registry of agents, as Protolink's agents and clients know it: [`agents`] holds who is registered, [`filter`]
-//! finds among them, [`routes`] is the face, [`page`] the page for people. What is registered is in the log; when an
+//! finds among them, [`routes`] is the handler, [`page`] the page for people. What is registered is in the log; when an
 //! agent was last heard of is in memory.
 
 pub(crate) mod agents;
@@ -9,4 +9,4 @@ pub(crate) mod routes;
 
 pub use agents::Registry;
 pub use filter::AgentFilter;
-pub use routes::{REGISTRY_ENDPOINTS, RegistryFace};
+pub use routes::{REGISTRY_ENDPOINTS, RegistryHandler};

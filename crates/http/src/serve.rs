@@ -1,4 +1,4 @@
-//! The server: it binds a port and answers there with faces, on actix-web's workers; gRPC, which needs trailers, on hyper.
+//! The server: it binds a port and answers there with handlers, on actix-web's workers; gRPC, which needs trailers, on hyper.
 
 pub(crate) mod error;
 #[cfg(feature = "grpc")]

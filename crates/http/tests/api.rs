@@ -62,8 +62,8 @@ async fn varied() -> System {
 }
 
 async fn served(system: &System) -> Host {
-    let face = Mounted::new().face("/api", Arc::new(LiveApi::new(system)));
-    actix_with(Server::new().grace(std::time::Duration::from_millis(200)), Arc::new(face)).await
+    let handler = Mounted::new().mount("/api", Arc::new(LiveApi::new(system)));
+    actix_with(Server::new().grace(std::time::Duration::from_millis(200)), Arc::new(handler)).await
 }
 
 async fn get(host: &Host, path: &str) -> Answer {

@@ -21,8 +21,8 @@ use taskreel_log::api::{EventReader, Page, ReadError};
 use taskreel_log::audit::verify;
 
 async fn served(system: &System) -> Host {
-    let face = Mounted::new().face("/api", Arc::new(LiveApi::new(system)));
-    actix_with(Server::new().grace(Duration::from_millis(200)), Arc::new(face)).await
+    let handler = Mounted::new().mount("/api", Arc::new(LiveApi::new(system)));
+    actix_with(Server::new().grace(Duration::from_millis(200)), Arc::new(handler)).await
 }
 
 /// A system in a directory with tasks, one of which has a body that stands outside its record.

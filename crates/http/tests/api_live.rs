@@ -21,8 +21,8 @@ use taskreel_http::{LiveApi, Mounted, Server};
 const RECONNECTS: usize = 1_000;
 
 async fn served(system: &System) -> Host {
-    let face = Mounted::new().face("/api", Arc::new(LiveApi::new(system)));
-    actix_with(Server::new().grace(Duration::from_millis(200)), Arc::new(face)).await
+    let handler = Mounted::new().mount("/api", Arc::new(LiveApi::new(system)));
+    actix_with(Server::new().grace(Duration::from_millis(200)), Arc::new(handler)).await
 }
 
 /// A client of server-sent events, as browsers are: it remembers the last id, whether or not an event came with it.

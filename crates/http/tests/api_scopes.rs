@@ -16,7 +16,7 @@ use proto_events::id::{StreamId, Version};
 use serde_json::{Value, json};
 use support::{builder, tool_task};
 use taskreel::System;
-use taskreel_http::{Caller, Face as _, LiveApi, RequestBody, ResponseBody, Scope, Scopes};
+use taskreel_http::{Caller, HttpHandler as _, LiveApi, RequestBody, ResponseBody, Scope, Scopes};
 
 async fn asked(api: &LiveApi, caller: &Caller, method: &str, path: &str, body: &str) -> (u16, Value) {
     sent(api, caller, http::Request::builder().method(method).uri(path), body).await

@@ -22,7 +22,7 @@ fn rules() -> Rules {
 #[tokio::test]
 async fn a_token_is_taken_from_each_place_where_protolink_puts_one() {
     let rules = rules();
-    let face = guarded(rules.read(FILE).unwrap());
+    let handler = guarded(rules.read(FILE).unwrap());
     for header in [
         ("authorization", "Bearer key-123"),
         ("authorization", "bearer   key-123 "),
@@ -31,28 +31,28 @@ async fn a_token_is_taken_from_each_place_where_protolink_puts_one() {
         ("authorization", "key-123"),
         ("x-api-key", "key-123"),
     ] {
-        let answer = post_task(&face, &[header]).await;
+        let answer = post_task(&handler, &[header]).await;
         assert_eq!(
             (answer.status.as_u16(), answer.body.as_str()),
             (200, "ada authenticated /tasks/"),
             "{header:?}"
         );
     }
-    let hashed = post_task(&face, &[("x-api-key", "secret")]).await;
+    let hashed = post_task(&handler, &[("x-api-key", "secret")]).await;
     assert_eq!(hashed.body, "robot authenticated /tasks/");
 }
 
 #[tokio::test]
 async fn a_password_is_taken_in_base64_and_as_it_is() {
     let rules = rules();
-    let face = guarded(rules.read(FILE).unwrap());
+    let handler = guarded(rules.read(FILE).unwrap());
     for text in [STANDARD.encode("bob:p:w"), "bob:p:w".to_owned()] {
-        let answer = post_task(&face, &[("authorization", &format!("Basic {text}"))]).await;
+        let answer = post_task(&handler, &[("authorization", &format!("Basic {text}"))]).await;
         assert_eq!(answer.body, "Bob authenticated /tasks/");
     }
     let told = |text: String| {
-        let face = &face;
-        async move { post_task(face, &[("authorization", &format!("Basic {text}"))]).await.body }
+        let handler = &handler;
+        async move { post_task(handler, &[("authorization", &format!("Basic {text}"))]).await.body }
     };
     let wrong = r#"{"error":"Authentication failed: Invalid username or password"}"#;
     for pair in ["bob:no", "bob:", "eve:p:w", "ada:key-123", ":p:w"] {
@@ -62,31 +62,31 @@ async fn a_password_is_taken_in_base64_and_as_it_is() {
     assert_eq!(told("bob".to_owned()).await, malformed);
     assert_eq!(told(String::new()).await, malformed);
     // A password is no token, and a token no password.
-    let token = post_task(&face, &[("authorization", "Bearer p:w")]).await;
+    let token = post_task(&handler, &[("authorization", "Bearer p:w")]).await;
     assert_eq!(token.status, 401);
 }
 
 #[tokio::test]
 async fn protolinks_routes_keep_its_bodies_and_all_others_have_the_table() {
     let rules = rules();
-    let face = guarded(rules.read(FILE).unwrap());
+    let handler = guarded(rules.read(FILE).unwrap());
     for path in ["/tasks/", "/.well-known/agent.json", "/agents/", "/agents/desk/tasks/", "/status", "/"] {
-        let missing = send(&face, Method::GET, path, &[]).await;
+        let missing = send(&handler, Method::GET, path, &[]).await;
         assert_eq!(
             (missing.status.as_u16(), missing.body.as_str()),
             (401, r#"{"error":"Missing credentials"}"#)
         );
         assert_eq!(missing.headers["content-type"], "application/json");
-        let wrong = send(&face, Method::GET, path, &[("x-api-key", "bad")]).await;
+        let wrong = send(&handler, Method::GET, path, &[("x-api-key", "bad")]).await;
         let body = r#"{"error":"Authentication failed: Invalid API key"}"#;
         assert_eq!((wrong.status.as_u16(), wrong.body.as_str()), (401, body), "{path}");
     }
     for path in ["/api/v1/tasks", "/metrics", "/something"] {
-        let missing = send(&face, Method::GET, path, &[]).await;
+        let missing = send(&handler, Method::GET, path, &[]).await;
         let body = r#"{"error":{"code":"missing_credentials","message":"Missing credentials"}}"#;
         assert_eq!((missing.status.as_u16(), missing.body.as_str()), (401, body), "{path}");
         assert_eq!(missing.headers["www-authenticate"], "Bearer");
-        let wrong = send(&face, Method::GET, path, &[("x-api-key", "bad")]).await;
+        let wrong = send(&handler, Method::GET, path, &[("x-api-key", "bad")]).await;
         assert!(
             wrong.body.starts_with(r#"{"error":{"code":"authentication_failed","message":"#),
             "{}",
@@ -96,29 +96,29 @@ async fn protolinks_routes_keep_its_bodies_and_all_others_have_the_table() {
 }
 
 #[tokio::test]
-async fn a_credential_in_the_query_is_for_protolinks_routes_and_no_face_sees_it() {
+async fn a_credential_in_the_query_is_for_protolinks_routes_and_no_handler_sees_it() {
     let rules = rules();
-    let face = guarded(rules.read(FILE).unwrap());
+    let handler = guarded(rules.read(FILE).unwrap());
     for name in ["api_key", "apikey", "token"] {
-        let answer = send(&face, Method::POST, &format!("/tasks/?{name}=key-123&a=b"), &[]).await;
+        let answer = send(&handler, Method::POST, &format!("/tasks/?{name}=key-123&a=b"), &[]).await;
         assert_eq!(answer.body, "ada authenticated /tasks/?a=b", "{name}");
     }
-    let escaped = send(&face, Method::POST, "/tasks/?api_key=key%2D123", &[]).await;
+    let escaped = send(&handler, Method::POST, "/tasks/?api_key=key%2D123", &[]).await;
     assert_eq!(escaped.body, "ada authenticated /tasks/");
     for path in ["/api/v1/tasks?api_key=key-123", "/metrics?token=key-123"] {
-        let answer = send(&face, Method::GET, path, &[]).await;
+        let answer = send(&handler, Method::GET, path, &[]).await;
         assert_eq!(answer.status, 401, "{path}");
         assert!(answer.body.contains("missing_credentials"), "{}", answer.body);
     }
     // A header counts more.
-    let both = send(&face, Method::POST, "/tasks/?api_key=key-123", &[("x-api-key", "bad")]).await;
+    let both = send(&handler, Method::POST, "/tasks/?api_key=key-123", &[("x-api-key", "bad")]).await;
     assert_eq!(both.status, 401);
 }
 
 #[tokio::test]
 async fn empty_several_and_unreadable_credentials_open_nothing() {
     let rules = rules();
-    let face = guarded(rules.read(FILE).unwrap());
+    let handler = guarded(rules.read(FILE).unwrap());
     for headers in [
         vec![("authorization", "")],
         vec![("authorization", "Bearer")],
@@ -132,17 +132,21 @@ async fn empty_several_and_unreadable_credentials_open_nothing() {
         vec![("authorization", "Digest key-123")],
         vec![("authorization", "Bearer 8aaa9cc9aab80aa96c6d8ea0a1b2b6ef1bb6a9a4f5e8d56d39ab3e56e0ccb2e5")],
     ] {
-        assert_eq!(post_task(&face, &headers).await.status, 401, "{headers:?}");
+        assert_eq!(post_task(&handler, &headers).await.status, 401, "{headers:?}");
     }
     for query in ["api_key=", "api_key", "token=&token=bad"] {
-        assert_eq!(send(&face, Method::POST, &format!("/tasks/?{query}"), &[]).await.status, 401, "{query}");
+        assert_eq!(
+            send(&handler, Method::POST, &format!("/tasks/?{query}"), &[]).await.status,
+            401,
+            "{query}"
+        );
     }
 }
 
 #[tokio::test]
 async fn without_credentials_every_caller_is_let_in_under_no_name() {
-    let face = guarded(Access::open());
-    assert_eq!(post_task(&face, &[("x-api-key", "any")]).await.body, " asserted /tasks/");
+    let handler = guarded(Access::open());
+    assert_eq!(post_task(&handler, &[("x-api-key", "any")]).await.body, " asserted /tasks/");
 }
 
 #[tokio::test]
@@ -150,8 +154,8 @@ async fn a_lone_token_of_a_file_has_every_scope() {
     let rules = rules();
     let access = Access::open().with_token_file("operator", &rules.path("ada.token")).unwrap();
     assert!(access.authenticates());
-    let face = guarded(access);
-    let answer = send(&face, Method::POST, "/state/reset", &[("authorization", "Bearer key-123")]).await;
+    let handler = guarded(access);
+    let answer = send(&handler, Method::POST, "/state/reset", &[("authorization", "Bearer key-123")]).await;
     assert_eq!(answer.body, "operator authenticated /state/reset");
 }
 

@@ -48,7 +48,7 @@ fn ed() -> String {
     token_of(Some("ed-1"), "ed", &json!({}))
 }
 
-/// A face that trusts the issuer at an address, with these members of its entry, and an issuer with a secret behind it.
+/// A handler that trusts the issuer at an address, with these members of its entry, and an issuer with a secret behind it.
 fn trusting(url: &str, members: &str) -> (Rules, Guard) {
     let rules = Rules::new(&[("hmac", b"shared"), ("static", b"key-123")]);
     let access = rules.read(&format!(
@@ -58,14 +58,14 @@ fn trusting(url: &str, members: &str) -> (Rules, Guard) {
                 "scopes": ["run"]{members}}},
               {{"algorithms": ["HS256"], "secret_file": "hmac", "scopes": ["run"]}}]}}"#
     ));
-    let face = guarded(access.unwrap());
-    (rules, face)
+    let handler = guarded(access.unwrap());
+    (rules, handler)
 }
 
-async fn told(face: &Guard, token: &str) -> String {
+async fn told(handler: &Guard, token: &str) -> String {
     let header = format!("Bearer {token}");
     let headers = [("authorization", header.as_str())];
-    let answer = post_task(face, &headers);
+    let answer = post_task(handler, &headers);
     let answer = tokio::time::timeout(PATIENCE, answer).await.expect("each request is answered");
     assert!([200, 401].contains(&answer.status.as_u16()), "{answer:?}");
     answer.body
@@ -80,9 +80,9 @@ const NO_SIGNATURE: &str = "JWT signature verification failed";
 const UNREAD: &str = "the keys of the JWT's issuer could not be read";
 
 /// Asks until a token is believed, and fails if it never is.
-async fn until_believed(face: &Guard, token: &str) {
+async fn until_believed(handler: &Guard, token: &str) {
     let begun = Instant::now();
-    while told(face, token).await != ADA {
+    while told(handler, token).await != ADA {
         assert!(begun.elapsed() < PATIENCE, "the token is never believed");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -91,9 +91,9 @@ async fn until_believed(face: &Guard, token: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_key_is_asked_for_once_however_many_tokens_name_it() {
     let issuer = Issuer::start(key_set(&["rsa-1"])).await;
-    let (_rules, face) = trusting(&issuer.url(), r#", "jwks_again_seconds": 1"#);
+    let (_rules, handler) = trusting(&issuer.url(), r#", "jwks_again_seconds": 1"#);
     let (old, new) = (rsa(), ed());
-    for answer in join_all((0..50).map(|_| told(&face, &old))).await {
+    for answer in join_all((0..50).map(|_| told(&handler, &old))).await {
         assert_eq!(answer, ADA);
     }
     assert_eq!(issuer.asked(), 1);
@@ -101,25 +101,25 @@ async fn a_new_key_is_asked_for_once_however_many_tokens_name_it() {
     let unknown = |n: usize| token_of(Some(&format!("no-{n}")), "rsa", &json!({}));
     let unknown: Vec<String> = (0..50).map(unknown).collect();
     tokio::time::sleep(AGAIN).await;
-    for answer in join_all(unknown.iter().map(|token| told(&face, token))).await {
+    for answer in join_all(unknown.iter().map(|token| told(&handler, token))).await {
         assert_eq!(answer, refused(NO_SIGNATURE));
     }
     assert_eq!(issuer.asked(), 2);
     issuer.set(key_set(&["ed-1"]));
-    until_believed(&face, &new).await;
+    until_believed(&handler, &new).await;
     assert_eq!(issuer.asked(), 3);
-    for answer in join_all((0..50).map(|_| told(&face, &new))).await {
+    for answer in join_all((0..50).map(|_| told(&handler, &new))).await {
         assert_eq!(answer, ADA);
     }
     // The key that the issuer has taken out of its set is not believed any more.
-    assert_eq!(told(&face, &old).await, refused(NO_SIGNATURE));
+    assert_eq!(told(&handler, &old).await, refused(NO_SIGNATURE));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_tokens_whose_key_is_known_or_which_are_of_others_ask_for_nothing() {
     let issuer = Issuer::start(key_set(&["rsa-1", "ed-1"])).await;
-    let (_rules, face) = trusting(&issuer.url(), r#", "jwks_again_seconds": 1"#);
-    assert_eq!(told(&face, &rsa()).await, ADA);
+    let (_rules, handler) = trusting(&issuer.url(), r#", "jwks_again_seconds": 1"#);
+    assert_eq!(told(&handler, &rsa()).await, ADA);
     let keys: Value = serde_json::from_slice(&key("jwks.json")).unwrap();
     let modulus = keys["keys"][0]["n"].as_str().unwrap();
     let forged = {
@@ -149,12 +149,12 @@ async fn bad_tokens_whose_key_is_known_or_which_are_of_others_ask_for_nothing() 
     let begun = Instant::now();
     while begun.elapsed() < AGAIN * 2 {
         for (token, why) in &bad {
-            assert_eq!(told(&face, token).await, refused(why), "{token}");
+            assert_eq!(told(&handler, token).await, refused(why), "{token}");
         }
     }
     assert_eq!(issuer.asked(), 1);
     // One that names a new key of the issuer does.
-    assert_eq!(told(&face, &token_of(Some("new"), "rsa", &json!({}))).await, refused(NO_SIGNATURE));
+    assert_eq!(told(&handler, &token_of(Some("new"), "rsa", &json!({}))).await, refused(NO_SIGNATURE));
     assert_eq!(issuer.asked(), 2);
 }
 
@@ -164,67 +164,67 @@ async fn an_issuer_that_is_down_keeps_out_its_own_tokens_alone_and_those_only_un
     let address = first.address;
     let url = first.url();
     drop(first);
-    let (_rules, face) = trusting(&url, r#", "jwks_again_seconds": 1, "jwks_fresh_seconds": 1"#);
-    assert_eq!(told(&face, &rsa()).await, refused(UNREAD));
-    assert_eq!(told(&face, "key-123").await, "key authenticated /tasks/");
-    assert_eq!(told(&face, &token_of(None, "shared", &json!({}))).await, ADA);
+    let (_rules, handler) = trusting(&url, r#", "jwks_again_seconds": 1, "jwks_fresh_seconds": 1"#);
+    assert_eq!(told(&handler, &rsa()).await, refused(UNREAD));
+    assert_eq!(told(&handler, "key-123").await, "key authenticated /tasks/");
+    assert_eq!(told(&handler, &token_of(None, "shared", &json!({}))).await, ADA);
     let issuer = Issuer::start_at(address, key_set(&["rsa-1"])).await;
-    until_believed(&face, &rsa()).await;
+    until_believed(&handler, &rsa()).await;
     // While it is down again, and after the keys were to be read again, those at hand stay.
     drop(issuer);
     let begun = Instant::now();
     while begun.elapsed() < AGAIN * 4 {
-        assert_eq!(told(&face, &rsa()).await, ADA);
-        assert_eq!(told(&face, &ed()).await, refused(NO_SIGNATURE));
+        assert_eq!(told(&handler, &rsa()).await, ADA);
+        assert_eq!(told(&handler, &ed()).await, refused(NO_SIGNATURE));
     }
     let _issuer = Issuer::start_at(address, key_set(&["ed-1"])).await;
-    until_believed(&face, &ed()).await;
-    assert_eq!(told(&face, &rsa()).await, refused(NO_SIGNATURE));
+    until_believed(&handler, &ed()).await;
+    assert_eq!(told(&handler, &rsa()).await, refused(NO_SIGNATURE));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_was_withdrawn_is_not_believed_after_the_time_for_which_keys_are_fresh() {
     let issuer = Issuer::start(key_set(&["rsa-1"])).await;
-    let (_rules, face) = trusting(&issuer.url(), r#", "jwks_again_seconds": 1, "jwks_fresh_seconds": 1"#);
-    assert_eq!(told(&face, &rsa()).await, ADA);
+    let (_rules, handler) = trusting(&issuer.url(), r#", "jwks_again_seconds": 1, "jwks_fresh_seconds": 1"#);
+    assert_eq!(told(&handler, &rsa()).await, ADA);
     issuer.set(key_set(&["ed-1"]));
     let begun = Instant::now();
-    while told(&face, &rsa()).await == ADA {
+    while told(&handler, &rsa()).await == ADA {
         assert!(begun.elapsed() < PATIENCE, "the old key stays");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(told(&face, &ed()).await, ADA);
+    assert_eq!(told(&handler, &ed()).await, ADA);
     // Keys that nobody has used for twice that time are read before a token is believed.
     issuer.set(key_set(&["rsa-1"]));
     tokio::time::sleep(AGAIN * 3).await;
-    assert_eq!(told(&face, &ed()).await, refused(NO_SIGNATURE));
+    assert_eq!(told(&handler, &ed()).await, refused(NO_SIGNATURE));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_do_not_wait_for_a_reading_that_hangs() {
     let issuer = Issuer::start(key_set(&["rsa-1"])).await;
     let times = r#", "jwks_again_seconds": 1, "jwks_fresh_seconds": 1, "jwks_timeout_seconds": 3600"#;
-    let (_rules, face) = trusting(&issuer.url(), times);
-    assert_eq!(told(&face, &rsa()).await, ADA);
+    let (_rules, handler) = trusting(&issuer.url(), times);
+    assert_eq!(told(&handler, &rsa()).await, ADA);
     issuer.set(Answer::Held(Box::new(key_set(&["rsa-1", "ed-1"]))));
     // The keys become old: one reading begins, and nobody waits for it.
     let begun = Instant::now();
     while issuer.asked() < 2 {
-        assert_eq!(told(&face, &rsa()).await, ADA);
+        assert_eq!(told(&handler, &rsa()).await, ADA);
         assert!(begun.elapsed() < PATIENCE, "the keys are never read again");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let (old, new) = (rsa(), ed());
-    let waiting = told(&face, &new);
+    let waiting = told(&handler, &new);
     tokio::pin!(waiting);
     for _ in 0..20 {
         tokio::select! {
             biased;
             answer = &mut waiting => panic!("answered before the issuer: {answer}"),
-            answer = told(&face, &old) => assert_eq!(answer, ADA),
+            answer = told(&handler, &old) => assert_eq!(answer, ADA),
         }
-        assert_eq!(told(&face, "key-123").await, "key authenticated /tasks/");
-        assert_eq!(told(&face, &token_of(None, "shared", &json!({}))).await, ADA);
+        assert_eq!(told(&handler, "key-123").await, "key authenticated /tasks/");
+        assert_eq!(told(&handler, &token_of(None, "shared", &json!({}))).await, ADA);
     }
     issuer.release();
     assert_eq!(waiting.await, ADA);
@@ -235,14 +235,14 @@ async fn requests_do_not_wait_for_a_reading_that_hangs() {
 async fn a_reading_ends_though_the_client_for_which_it_began_hangs_up() {
     let issuer = Issuer::start(key_set(&["rsa-1"])).await;
     issuer.set(Answer::Held(Box::new(key_set(&["rsa-1"]))));
-    let (_rules, face) = trusting(&issuer.url(), r#", "jwks_again_seconds": 3600"#);
+    let (_rules, handler) = trusting(&issuer.url(), r#", "jwks_again_seconds": 3600"#);
     let token = rsa();
     tokio::select! {
-        answer = told(&face, &token) => panic!("answered before the issuer: {answer}"),
+        answer = told(&handler, &token) => panic!("answered before the issuer: {answer}"),
         () = issuer.until_asked(1) => {}
     }
     issuer.release();
-    assert_eq!(told(&face, &token).await, ADA);
+    assert_eq!(told(&handler, &token).await, ADA);
     assert_eq!(issuer.asked(), 1);
 }
 
@@ -286,18 +286,18 @@ async fn what_is_no_key_set_changes_nothing_and_is_read_no_further_than_its_boun
 async fn survives(fault: Answer) {
     let issuer = Issuer::start(key_set(&["rsa-1"])).await;
     let times = r#", "jwks_again_seconds": 1, "jwks_timeout_seconds": 1"#;
-    let (_rules, face) = trusting(&issuer.url(), times);
-    assert_eq!(told(&face, &rsa()).await, ADA);
+    let (_rules, handler) = trusting(&issuer.url(), times);
+    assert_eq!(told(&handler, &rsa()).await, ADA);
     issuer.set(fault.clone());
     while issuer.asked() < 2 {
-        assert_eq!(told(&face, &ed()).await, refused(NO_SIGNATURE), "{fault:?}");
-        assert_eq!(told(&face, &rsa()).await, ADA, "{fault:?}");
+        assert_eq!(told(&handler, &ed()).await, refused(NO_SIGNATURE), "{fault:?}");
+        assert_eq!(told(&handler, &rsa()).await, ADA, "{fault:?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!(told(&face, &ed()).await, refused(NO_SIGNATURE), "{fault:?}");
+    assert_eq!(told(&handler, &ed()).await, refused(NO_SIGNATURE), "{fault:?}");
     issuer.set(key_set(&["rsa-1", "ed-1"]));
-    until_believed(&face, &ed()).await;
-    assert_eq!(told(&face, &rsa()).await, ADA);
+    until_believed(&handler, &ed()).await;
+    assert_eq!(told(&handler, &rsa()).await, ADA);
 }
 
 /// The part of the test below that runs in a process with other trusted certificates.
@@ -306,8 +306,8 @@ async fn survives(fault: Answer) {
 #[ignore = "runs in a process of its own"]
 async fn tokens_by_tls() {
     let url = std::env::var("KEYS_URL").unwrap();
-    let (_rules, face) = trusting(&url, "");
-    println!("told: {}", told(&face, &rsa()).await);
+    let (_rules, handler) = trusting(&url, "");
+    println!("told: {}", told(&handler, &rsa()).await);
 }
 
 #[cfg(feature = "tls")]
@@ -317,13 +317,13 @@ mod by_tls {
 
     use bytes::Bytes;
     use taskreel::BoxFuture;
-    use taskreel_http::{Face, Request, Response, ResponseBody, Server, server_config};
+    use taskreel_http::{HttpHandler, Request, Response, ResponseBody, Server, server_config};
 
     use super::{ADA, Answer, Duration, UNREAD, key_set, refused};
 
     struct KeySet;
 
-    impl Face for KeySet {
+    impl HttpHandler for KeySet {
         fn answer(&self, _: Request) -> BoxFuture<'static, Response> {
             let Answer::Body(body) = key_set(&["rsa-1"]) else { unreachable!() };
             Box::pin(async { Response::new(ResponseBody::Whole(Bytes::from(body))) })
@@ -338,7 +338,7 @@ mod by_tls {
     async fn keys_come_by_tls_from_an_issuer_whose_certificate_is_trusted() {
         let config = server_config(&file("one.pem"), &file("one.key.pem")).unwrap();
         let server = Server::new().workers(1).grace(Duration::from_millis(200)).tls(config);
-        let serving = server.face("/", Arc::new(KeySet)).start("127.0.0.1:0").await.unwrap();
+        let serving = server.mount("/", Arc::new(KeySet)).start("127.0.0.1:0").await.unwrap();
         let port = serving.address().port();
         for (trusted, host, believed) in [
             ("one.pem", "localhost", ADA.to_owned()),

@@ -11,11 +11,11 @@ use futures_util::StreamExt as _;
 use http::{Method, StatusCode};
 use taskreel::BoxFuture;
 use taskreel_http::{
-    Access, Caller, Face, Guard, Need, Quota, Refusal, Request, RequestBody, Response, ResponseBody, Scope,
-    Scopes, rule_of,
+    Access, Caller, Guard, HttpHandler, Need, Quota, Refusal, Request, RequestBody, Response, ResponseBody,
+    Scope, Scopes, rule_of,
 };
 
-/// Every route of the faces with the scope that its request needs, in words.
+/// Every route of the handlers with the scope that its request needs, in words.
 const ROUTES: &[(&str, &str, &str)] = &[
     ("GET", "/healthz", "nothing"),
     ("GET", "/readyz", "nothing"),
@@ -79,11 +79,11 @@ fn every_set() -> impl Iterator<Item = Scopes> {
 #[tokio::test]
 async fn each_route_is_open_to_exactly_the_sets_of_scopes_that_hold_its_scope() {
     for scopes in every_set() {
-        let face = guarded(Access::open().with_token("ada", scopes, "t0ken").unwrap());
+        let handler = guarded(Access::open().with_token("ada", scopes, "t0ken").unwrap());
         for (method, path, needed) in ROUTES {
             let may = Scope::parse(needed).is_none_or(|scope| scopes.has(scope));
             let method: Method = method.parse().unwrap();
-            let answer = send(&face, method.clone(), path, &[("authorization", "Bearer t0ken")]).await;
+            let answer = send(&handler, method.clone(), path, &[("authorization", "Bearer t0ken")]).await;
             let expected = if may { StatusCode::OK } else { StatusCode::FORBIDDEN };
             assert_eq!(answer.status, expected, "{method} {path} with {scopes:?}");
             if !may {
@@ -92,7 +92,7 @@ async fn each_route_is_open_to_exactly_the_sets_of_scopes_that_hold_its_scope() 
                 );
                 assert_eq!(answer.body, body);
             }
-            let without = send(&face, method, path, &[]).await;
+            let without = send(&handler, method, path, &[]).await;
             let open = *needed == "nothing";
             assert_eq!(
                 without.status,
@@ -116,8 +116,8 @@ async fn a_socket_needs_a_scope_and_each_of_its_messages_its_own() {
         assert_eq!(status, if *needed == "nothing" { 200 } else { 403 }, "{path}");
     }
     for scopes in every_set() {
-        let face = guarded(Access::open().with_token("ada", scopes, "t0ken").unwrap());
-        let status = send(&face, Method::GET, "/", &upgrade).await.status;
+        let handler = guarded(Access::open().with_token("ada", scopes, "t0ken").unwrap());
+        let status = send(&handler, Method::GET, "/", &upgrade).await.status;
         let expected = if scopes == Scopes::NONE { StatusCode::FORBIDDEN } else { StatusCode::OK };
         assert_eq!(status, expected);
     }
@@ -138,8 +138,8 @@ fn a_caller_cancels_its_own_tasks_with_run_and_any_with_control() {
 
 #[tokio::test]
 async fn another_sites_page_reaches_a_local_server_neither_by_name_nor_by_origin() {
-    let face = guarded(Access::open().only_local_hosts());
-    let send = async |headers: &[(&str, &str)]| send(&face, Method::POST, "/tasks/", headers).await;
+    let handler = guarded(Access::open().only_local_hosts());
+    let send = async |headers: &[(&str, &str)]| send(&handler, Method::POST, "/tasks/", headers).await;
     assert_eq!(send(&[("host", "localhost:8080")]).await.status, 200);
     let rebound = send(&[("host", "evil.example:8080")]).await;
     assert_eq!(rebound.status, 403);
@@ -148,35 +148,35 @@ async fn another_sites_page_reaches_a_local_server_neither_by_name_nor_by_origin
     assert_eq!(foreign.status, 403);
     assert!(foreign.body.contains(r#""code":"origin_not_allowed""#), "{}", foreign.body);
     assert_eq!(send(&[("origin", "http://localhost:8080")]).await.status, 200);
-    let counts: Vec<u64> = face.refusals().rows().map(|(_, count)| count).collect();
-    assert_eq!(face.refusals().rows().find(|(why, _)| *why == Refusal::Host).unwrap().1, 1);
+    let counts: Vec<u64> = handler.refusals().rows().map(|(_, count)| count).collect();
+    assert_eq!(handler.refusals().rows().find(|(why, _)| *why == Refusal::Host).unwrap().1, 1);
     assert_eq!(counts.iter().sum::<u64>(), 2);
 }
 
 #[tokio::test]
 async fn an_allowed_page_may_ask_before_it_sends_and_may_read_answers_and_refusals() {
     let access = Access::open().allow_origin("https://desk.example").unwrap();
-    let face = guarded(access.with_token("ada", Scopes::ALL, "t0ken").unwrap());
+    let handler = guarded(access.with_token("ada", Scopes::ALL, "t0ken").unwrap());
     let page = ("origin", "https://desk.example");
     let asks = [page, ("access-control-request-method", "POST")];
-    let preflight = send(&face, Method::OPTIONS, "/tasks/", &asks).await;
+    let preflight = send(&handler, Method::OPTIONS, "/tasks/", &asks).await;
     assert_eq!(preflight.status, 204);
     assert!(preflight.headers["access-control-allow-headers"].to_str().unwrap().contains("authorization"));
     for headers in [vec![page], vec![page, ("authorization", "Bearer t0ken")]] {
-        let answer = send(&face, Method::POST, "/tasks/", &headers).await;
+        let answer = send(&handler, Method::POST, "/tasks/", &headers).await;
         assert_eq!(answer.headers["access-control-allow-origin"], "https://desk.example", "{headers:?}");
         assert_eq!(answer.headers["vary"], "origin");
     }
     let foreign = [("origin", "https://evil.example"), ("access-control-request-method", "POST")];
-    let preflight = send(&face, Method::OPTIONS, "/tasks/", &foreign).await;
+    let preflight = send(&handler, Method::OPTIONS, "/tasks/", &foreign).await;
     assert_eq!(preflight.status, 403);
     assert!(!preflight.headers.contains_key("access-control-allow-origin"));
 }
 
-/// A face that streams for ever.
+/// A handler that streams for ever.
 struct Streams;
 
-impl Face for Streams {
+impl HttpHandler for Streams {
     fn answer(&self, _: Request) -> BoxFuture<'static, Response> {
         let pieces = futures_util::stream::repeat(Bytes::from("x")).boxed();
         Box::pin(async move { Response::new(ResponseBody::Pieces(pieces)) })
@@ -194,42 +194,42 @@ async fn a_stream_holds_its_place_until_it_is_dropped_and_one_too_many_is_told_w
     quota.streams_at_once = 2;
     let access = Access::open().with_token("ada", Scopes::ALL, "a").unwrap();
     let access = access.with_token("eve", Scopes::ALL, "e").unwrap().quota(quota);
-    let face = Guard::new(access, Arc::new(Streams));
-    let first = face.answer(request("/tasks/stream", "a")).await;
-    let second = face.answer(request("/tasks/stream", "a")).await;
-    let third = face.answer(request("/tasks/stream", "a")).await;
+    let handler = Guard::new(access, Arc::new(Streams));
+    let first = handler.answer(request("/tasks/stream", "a")).await;
+    let second = handler.answer(request("/tasks/stream", "a")).await;
+    let third = handler.answer(request("/tasks/stream", "a")).await;
     assert_eq!((second.status(), third.status()), (StatusCode::OK, StatusCode::TOO_MANY_REQUESTS));
     assert_eq!(third.headers()["retry-after"], "1");
     // Others have places of their own.
-    assert_eq!(face.answer(request("/tasks/stream", "e")).await.status(), StatusCode::OK);
+    assert_eq!(handler.answer(request("/tasks/stream", "e")).await.status(), StatusCode::OK);
     drop(first);
-    let fourth = face.answer(request("/tasks/stream", "a")).await;
+    let fourth = handler.answer(request("/tasks/stream", "a")).await;
     assert_eq!(fourth.status(), StatusCode::OK);
     // Its place is held while it is read.
     let ResponseBody::Pieces(mut pieces) = fourth.into_body() else { panic!("it streams") };
     assert_eq!(pieces.next().await.unwrap(), "x");
-    assert_eq!(face.answer(request("/tasks/stream", "a")).await.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(handler.answer(request("/tasks/stream", "a")).await.status(), StatusCode::TOO_MANY_REQUESTS);
 }
 
 #[tokio::test]
 async fn requests_beyond_the_rate_are_told_when_to_retry() {
     let mut quota = Quota::default();
     (quota.requests_per_second, quota.burst) = (Some(1), Some(3));
-    let face = guarded(Access::open().quota(quota));
+    let handler = guarded(Access::open().quota(quota));
     let mut statuses = Vec::new();
     for _ in 0..4 {
-        statuses.push(send(&face, Method::GET, "/status", &[]).await);
+        statuses.push(send(&handler, Method::GET, "/status", &[]).await);
     }
     assert!(statuses[..3].iter().all(|answer| answer.status == 200));
     assert_eq!(statuses[3].status, 429);
     assert_eq!(statuses[3].headers["retry-after"], "1");
-    assert_eq!(send(&face, Method::GET, "/healthz", &[]).await.status, 200);
+    assert_eq!(send(&handler, Method::GET, "/healthz", &[]).await.status, 200);
 }
 
-/// A face that never answers.
+/// A handler that never answers.
 struct Hangs;
 
-impl Face for Hangs {
+impl HttpHandler for Hangs {
     fn answer(&self, _: Request) -> BoxFuture<'static, Response> {
         Box::pin(std::future::pending())
     }
@@ -237,8 +237,8 @@ impl Face for Hangs {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_takes_too_long_is_one_of_the_table() {
-    let face = Guard::new(Access::open(), Arc::new(Hangs));
-    let answer = send(&face, Method::GET, "/status", &[]).await;
+    let handler = Guard::new(Access::open(), Arc::new(Hangs));
+    let answer = send(&handler, Method::GET, "/status", &[]).await;
     assert_eq!(answer.status, 503);
     assert!(answer.body.contains(r#""code":"time_limit""#), "{}", answer.body);
 }

@@ -42,8 +42,8 @@ fn by_secret(rest: &str) -> (Rules, Guard) {
         r#"{{"issuers": [{{"algorithms": ["HS256", "HS384", "HS512"], "secret_file": "hmac", "issuer": "https://id.example",
             "audience": ["taskreel", "other"], "scopes": ["read", "run"]{rest}}}]}}"#
     ));
-    let face = guarded(access.unwrap());
-    (rules, face)
+    let handler = guarded(access.unwrap());
+    (rules, handler)
 }
 
 fn by_public_keys() -> (Rules, Guard) {
@@ -52,12 +52,12 @@ fn by_public_keys() -> (Rules, Guard) {
         r#"{"issuers": [{"algorithms": ["RS256", "EdDSA"], "jwks_file": "jwks.json", "issuer": "https://id.example",
             "audience": ["taskreel"], "scopes": ["read", "run", "control"]}]}"#,
     );
-    let face = guarded(access.unwrap());
-    (rules, face)
+    let handler = guarded(access.unwrap());
+    (rules, handler)
 }
 
-async fn told(face: &Guard, token: &str) -> String {
-    post_task(face, &[("authorization", &format!("Bearer {token}"))]).await.body
+async fn told(handler: &Guard, token: &str) -> String {
+    post_task(handler, &[("authorization", &format!("Bearer {token}"))]).await.body
 }
 
 fn refused(why: &str) -> String {
@@ -66,19 +66,19 @@ fn refused(why: &str) -> String {
 
 #[tokio::test]
 async fn a_token_of_each_hmac_algorithm_names_its_principal() {
-    let (_rules, face) = by_secret("");
+    let (_rules, handler) = by_secret("");
     for algorithm in [Algorithm::HS256, Algorithm::HS384, Algorithm::HS512] {
-        assert_eq!(told(&face, &signed(algorithm, &json!({}))).await, "ada authenticated /tasks/");
+        assert_eq!(told(&handler, &signed(algorithm, &json!({}))).await, "ada authenticated /tasks/");
     }
     let several = signed(Algorithm::HS256, &json!({"aud": ["else", "other"]}));
-    assert_eq!(told(&face, &several).await, "ada authenticated /tasks/");
+    assert_eq!(told(&handler, &several).await, "ada authenticated /tasks/");
     let in_query = format!("/tasks/?token={}", signed(Algorithm::HS256, &json!({})));
-    assert_eq!(send(&face, Method::POST, &in_query, &[]).await.body, "ada authenticated /tasks/");
+    assert_eq!(send(&handler, Method::POST, &in_query, &[]).await.body, "ada authenticated /tasks/");
 }
 
 #[tokio::test]
 async fn times_issuer_and_audience_are_checked_with_leeway() {
-    let (_rules, face) = by_secret(r#", "leeway_seconds": 5"#);
+    let (_rules, handler) = by_secret(r#", "leeway_seconds": 5"#);
     for (changes, why) in [
         (json!({"exp": now() - 20}), "JWT has expired"),
         (json!({"nbf": now() + 60}), "JWT is not valid yet"),
@@ -98,28 +98,28 @@ async fn times_issuer_and_audience_are_checked_with_leeway() {
         (json!({"sub": "a\nb"}), "JWT claim is missing or has another type"),
         (json!({"sub": "x".repeat(201)}), "JWT claim is missing or has another type"),
     ] {
-        assert_eq!(told(&face, &signed(Algorithm::HS256, &changes)).await, refused(why), "{changes}");
+        assert_eq!(told(&handler, &signed(Algorithm::HS256, &changes)).await, refused(why), "{changes}");
     }
     for changes in
         [json!({"exp": now() - 2}), json!({"nbf": now() + 2}), json!({"iat": now() + 2, "nbf": now()})]
     {
         let token = signed(Algorithm::HS256, &changes);
-        assert_eq!(told(&face, &token).await, "ada authenticated /tasks/", "{changes}");
+        assert_eq!(told(&handler, &token).await, "ada authenticated /tasks/", "{changes}");
     }
 }
 
 #[tokio::test]
 async fn a_token_without_an_end_is_believed_only_where_the_file_says_so() {
-    let (_rules, face) = by_secret(r#", "require_exp": false"#);
+    let (_rules, handler) = by_secret(r#", "require_exp": false"#);
     let token = signed(Algorithm::HS256, &json!({"exp": null}));
-    assert_eq!(told(&face, &token).await, "ada authenticated /tasks/");
+    assert_eq!(told(&handler, &token).await, "ada authenticated /tasks/");
     let ended = signed(Algorithm::HS256, &json!({"exp": now() - 100}));
-    assert_eq!(told(&face, &ended).await, refused("JWT has expired"));
+    assert_eq!(told(&handler, &ended).await, refused("JWT has expired"));
 }
 
 #[tokio::test]
 async fn tokens_of_public_keys_are_believed_by_the_key_that_they_name() {
-    let (_rules, face) = by_public_keys();
+    let (_rules, handler) = by_public_keys();
     let rsa = EncodingKey::from_rsa_der(&key("rsa.der"));
     let ed = EncodingKey::from_ed_der(&key("ed25519.der"));
     for (algorithm, key, id) in [
@@ -129,23 +129,23 @@ async fn tokens_of_public_keys_are_believed_by_the_key_that_they_name() {
     ] {
         let header = Header { kid: id.map(str::to_owned), ..Header::new(algorithm) };
         let token = encode(&header, &claims(&json!({})), key).unwrap();
-        assert_eq!(told(&face, &token).await, "ada authenticated /tasks/", "{algorithm:?} {id:?}");
+        assert_eq!(told(&handler, &token).await, "ada authenticated /tasks/", "{algorithm:?} {id:?}");
     }
     let other = Header { kid: Some("rsa-2".to_owned()), ..Header::new(Algorithm::RS256) };
     let token = encode(&other, &claims(&json!({})), &rsa).unwrap();
-    assert_eq!(told(&face, &token).await, refused("JWT signature verification failed"));
+    assert_eq!(told(&handler, &token).await, refused("JWT signature verification failed"));
     // A key for encryption signs nothing.
     let enc = Header { kid: Some("enc".to_owned()), ..Header::new(Algorithm::RS256) };
     let token = encode(&enc, &claims(&json!({})), &rsa).unwrap();
-    assert_eq!(told(&face, &token).await, refused("JWT signature verification failed"));
+    assert_eq!(told(&handler, &token).await, refused("JWT signature verification failed"));
     // The key is for RS256 alone, and the issuer too.
     let token = encode(&Header::new(Algorithm::RS384), &claims(&json!({})), &rsa).unwrap();
-    assert_eq!(told(&face, &token).await, refused("JWT algorithm mismatch"));
+    assert_eq!(told(&handler, &token).await, refused("JWT algorithm mismatch"));
 }
 
 #[tokio::test]
 async fn a_public_key_is_no_secret_and_a_token_without_signature_is_none() {
-    let (_rules, face) = by_public_keys();
+    let (_rules, handler) = by_public_keys();
     let keys: Value = serde_json::from_slice(&key("jwks.json")).unwrap();
     let modulus = keys["keys"][0]["n"].as_str().unwrap();
     let bytes = URL_SAFE_NO_PAD.decode(modulus).unwrap();
@@ -153,7 +153,7 @@ async fn a_public_key_is_no_secret_and_a_token_without_signature_is_none() {
         for algorithm in [Algorithm::HS256, Algorithm::HS384, Algorithm::HS512] {
             let header = Header { kid: Some("rsa-1".to_owned()), ..Header::new(algorithm) };
             let token = encode(&header, &claims(&json!({})), &EncodingKey::from_secret(secret)).unwrap();
-            assert_eq!(told(&face, &token).await, refused("JWT algorithm mismatch"));
+            assert_eq!(told(&handler, &token).await, refused("JWT algorithm mismatch"));
         }
     }
     let (_rules, shared) = by_secret("");
@@ -161,11 +161,11 @@ async fn a_public_key_is_no_secret_and_a_token_without_signature_is_none() {
     let (head, rest) = good.split_once('.').unwrap();
     let (body, signature) = rest.split_once('.').unwrap();
     let segment = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-    for face in [&face, &shared] {
+    for handler in [&handler, &shared] {
         for alg in ["none", "None", "NONE", "nOnE", "", "HS257"] {
             let header = segment(&json!({"alg": alg, "typ": "JWT"}));
             for token in [format!("{header}.{body}."), format!("{header}.{body}.{signature}")] {
-                assert_eq!(told(face, &token).await, refused("JWT algorithm mismatch"), "{alg}");
+                assert_eq!(told(handler, &token).await, refused("JWT algorithm mismatch"), "{alg}");
             }
         }
     }
@@ -184,20 +184,20 @@ async fn a_public_key_is_no_secret_and_a_token_without_signature_is_none() {
 
 #[tokio::test]
 async fn keys_that_the_token_itself_brings_and_critical_extensions_are_not_taken() {
-    let (_rules, face) = by_secret("");
+    let (_rules, handler) = by_secret("");
     let own = EncodingKey::from_secret(b"mine");
     let header = json!({"alg": "HS256", "jwk": {"kty": "oct", "k": URL_SAFE_NO_PAD.encode("mine")}});
     let header: Header = serde_json::from_value(header).unwrap();
     let token = encode(&header, &claims(&json!({})), &own).unwrap();
-    assert_eq!(told(&face, &token).await, refused("JWT signature verification failed"));
+    assert_eq!(told(&handler, &token).await, refused("JWT signature verification failed"));
     let critical = Header { crit: Some(vec!["b64".to_owned()]), ..Header::new(Algorithm::HS256) };
     let token = encode(&critical, &claims(&json!({})), &EncodingKey::from_secret(SECRET)).unwrap();
-    assert!(told(&face, &token).await.contains("Authentication failed"));
+    assert!(told(&handler, &token).await.contains("Authentication failed"));
 }
 
 #[tokio::test]
 async fn a_token_has_no_more_scopes_than_its_issuer_and_those_that_it_names() {
-    let (_rules, face) = by_secret("");
+    let (_rules, handler) = by_secret("");
     for (scope, run, control) in [
         (json!(null), 200, 403),
         (json!("run"), 200, 403),
@@ -210,16 +210,16 @@ async fn a_token_has_no_more_scopes_than_its_issuer_and_those_that_it_names() {
     ] {
         let token = format!("Bearer {}", signed(Algorithm::HS256, &json!({"scope": scope})));
         let header = [("authorization", token.as_str())];
-        assert_eq!(send(&face, Method::POST, "/tasks/", &header).await.status, run, "{scope}");
-        assert_eq!(send(&face, Method::POST, "/state/reset", &header).await.status, control, "{scope}");
+        assert_eq!(send(&handler, Method::POST, "/tasks/", &header).await.status, run, "{scope}");
+        assert_eq!(send(&handler, Method::POST, "/state/reset", &header).await.status, control, "{scope}");
     }
 }
 
 #[tokio::test]
 async fn a_prefix_keeps_the_names_of_an_issuer_apart() {
-    let (_rules, face) = by_secret(r#", "prefix": "corp:", "principal_claim": "email""#);
+    let (_rules, handler) = by_secret(r#", "prefix": "corp:", "principal_claim": "email""#);
     let token = signed(Algorithm::HS256, &json!({"email": "ada@example.org"}));
-    assert_eq!(told(&face, &token).await, "corp:ada@example.org authenticated /tasks/");
+    assert_eq!(told(&handler, &token).await, "corp:ada@example.org authenticated /tasks/");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use support::{
 };
 use taskreel::tool::ToolError;
 use taskreel::{JsonSchema, System, TaskState};
-use taskreel_http::{BodyTimes, FaceService, Protolink, Server};
+use taskreel_http::{BodyTimes, HandlerService, Protolink, Server};
 use taskreel_log::audit::verify;
 
 /// Asserts that a host still answers and that the log verifies.
@@ -81,10 +81,10 @@ async fn a_client_that_leaves_its_stream_cancels_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_stalls_is_answered_with_408() {
     let system = builder().start().await.unwrap();
-    let face = || Arc::new(Protolink::new(system.clone()));
+    let handler = || Arc::new(Protolink::new(system.clone()));
     let times = BodyTimes { pause: Duration::from_millis(100), whole: Duration::from_millis(400) };
-    let ours = actix_with(Server::new().grace(Duration::from_millis(100)).body_times(times), face()).await;
-    let theirs = axum_with(FaceService::new(face()).body_times(times)).await;
+    let ours = actix_with(Server::new().grace(Duration::from_millis(100)).body_times(times), handler()).await;
+    let theirs = axum_with(HandlerService::new(handler()).body_times(times)).await;
     for (n, host) in [ours, theirs].into_iter().enumerate() {
         // Short bodies are read at once, long ones through a channel.
         for length in [100, 1_000_000] {
@@ -298,8 +298,8 @@ async fn a_task_posted_many_times_at_once_runs_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_of_a_finished_an_unknown_and_a_foreign_task_is_refused() {
     let system = builder().start().await.unwrap();
-    let face = Arc::new(Named(Arc::new(Protolink::new(system.clone()))));
-    for (n, host) in hosts_of(face).await.into_iter().enumerate() {
+    let handler = Arc::new(Named(Arc::new(Protolink::new(system.clone()))));
+    for (n, host) in hosts_of(handler).await.into_iter().enumerate() {
         let post = |path: &'static str, caller: &'static str, body: String| {
             let bytes = request("POST", path, &[("x-caller", caller)], &body);
             let host = &host;

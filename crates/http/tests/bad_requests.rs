@@ -1,4 +1,4 @@
-//! Bad requests of a generator, over raw sockets, to every route of every face on one port, in our own server and in a host on
+//! Bad requests of a generator, over raw sockets, to every route of every handler on one port, in our own server and in a host on
 //! axum: each has an answer from the table of errors and never a 5xx, what is refused changes nothing, and the log verifies.
 //! `TASKREEL_BAD_REQUESTS` is the number of requests, `TASKREEL_BAD_SEED` the seed; a failure prints both.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bad_requests_support::{Random, request_of, smuggling};
 use support::{Answer, Host, ask, builder, connect, hosts_of, model, tool_task};
 use taskreel::System;
-use taskreel_http::{Face, LiveApi, Mounted, Ops, Protolink, Registry, RegistryFace};
+use taskreel_http::{HttpHandler, LiveApi, Mounted, Ops, Protolink, Registry, RegistryHandler};
 use taskreel_log::audit::verify;
 
 /// The requests to each host where no other number is asked for.
@@ -30,12 +30,12 @@ async fn answered(host: &Host, bytes: &[u8], shown: &str) -> Answer {
     Answer { status, head: head.to_owned(), body: body.to_owned() }
 }
 
-fn faces(system: &System, registry: Registry) -> Arc<dyn Face> {
+fn handlers(system: &System, registry: Registry) -> Arc<dyn HttpHandler> {
     let mounted = Mounted::new()
-        .face("/", Arc::new(Ops::new(system.clone(), Arc::default(), Arc::default())))
-        .face("/api", Arc::new(LiveApi::new(system)))
-        .face("/", Arc::new(RegistryFace::new(registry)))
-        .face("/", Arc::new(Protolink::new(system.clone())));
+        .mount("/", Arc::new(Ops::new(system.clone(), Arc::default(), Arc::default())))
+        .mount("/api", Arc::new(LiveApi::new(system)))
+        .mount("/", Arc::new(RegistryHandler::new(registry)))
+        .mount("/", Arc::new(Protolink::new(system.clone())));
     Arc::new(mounted)
 }
 
@@ -49,7 +49,7 @@ async fn requests_of_a_generator_are_answered_from_the_table_and_refused_ones_ch
     let system = builder().infer(model(&["hello"; 4])).start().await.unwrap();
     let registry = Registry::new(&system, "r").unwrap();
     let mut statuses = std::collections::BTreeMap::<u16, u64>::new();
-    for host in hosts_of(faces(&system, registry)).await {
+    for host in hosts_of(handlers(&system, registry)).await {
         let mut random = Random::new(seed);
         for n in 0..requests {
             let before = system.log().head().unwrap();

@@ -1,4 +1,4 @@
-//! The client against our own faces over sockets, against servers that misbehave, and as an agent that a system asks.
+//! The client against our own handlers over sockets, against servers that misbehave, and as an agent that a system asks.
 #![cfg(feature = "client")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -17,7 +17,7 @@ use support::{Host, PATIENCE, actix, builder, model};
 use taskreel::infer::{Entry, Scripted};
 use taskreel::{Part, Ports, System, TaskStreamPayload};
 use taskreel_http::protolink::{Client, ClientError, Remote};
-use taskreel_http::{AgentFilter, Face, Mounted, Protolink, Registry, RegistryFace};
+use taskreel_http::{AgentFilter, HttpHandler, Mounted, Protolink, Registry, RegistryHandler};
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -113,7 +113,7 @@ async fn a_running_task_is_canceled_and_one_that_is_over_or_unknown_is_not() {
 async fn an_agent_is_registered_heard_of_found_and_unregistered() {
     let system = builder().start().await.unwrap();
     let registry = Registry::new(&system, "main").unwrap();
-    let host = actix(Arc::new(RegistryFace::new(registry))).await;
+    let host = actix(Arc::new(RegistryHandler::new(registry))).await;
     let (client, url) = (client(), format!("http://{}/", host.address));
     let card = AgentCard {
         tags: vec!["ü&=".to_owned()],
@@ -250,8 +250,8 @@ async fn an_agent_is_found_by_its_name_in_a_registry_and_asked_by_a_recorded_cal
     let other = support::with_tools(other).start().await.unwrap();
     let registry = Registry::new(&other, "main").unwrap();
     let both = Mounted::new()
-        .face("/", Arc::new(RegistryFace::new(registry.clone())) as Arc<dyn Face>)
-        .face("/", Arc::new(Protolink::new(other.clone())));
+        .mount("/", Arc::new(RegistryHandler::new(registry.clone())) as Arc<dyn HttpHandler>)
+        .mount("/", Arc::new(Protolink::new(other.clone())));
     let host = actix(Arc::new(both)).await;
     let (client, url) = (client(), format!("http://{}", host.address));
     let card = AgentCard { url: url.clone(), ..other.card() };

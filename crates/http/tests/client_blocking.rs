@@ -16,7 +16,7 @@ use proto_events::model::{
 use support::{Host, PATIENCE, actix, builder, model};
 use taskreel::{Part, Ports, System};
 use taskreel_http::protolink::{BlockingClient, ClientError};
-use taskreel_http::{AgentFilter, Face, Mounted, Protolink, Registry, RegistryFace};
+use taskreel_http::{AgentFilter, HttpHandler, Mounted, Protolink, Registry, RegistryHandler};
 
 fn client() -> BlockingClient {
     BlockingClient::new().unwrap().timeout(PATIENCE)
@@ -35,8 +35,8 @@ fn echo(text: &str) -> PostedTask {
 async fn served(system: &System) -> (Host, String) {
     let registry = Registry::new(system, "main").unwrap();
     let both = Mounted::new()
-        .face("/", Arc::new(RegistryFace::new(registry)) as Arc<dyn Face>)
-        .face("/", Arc::new(Protolink::new(system.clone())));
+        .mount("/", Arc::new(RegistryHandler::new(registry)) as Arc<dyn HttpHandler>)
+        .mount("/", Arc::new(Protolink::new(system.clone())));
     let host = actix(Arc::new(both)).await;
     let url = format!("http://{}", host.address);
     (host, url)

@@ -167,7 +167,7 @@ async fn the_handshake_shows_the_credentials_and_a_server_that_ends_and_comes_ba
     host.stop().await;
     let gone = known.send_task(&url, &task).await.unwrap_err();
     assert!(matches!(gone, ClientError::Unreachable { .. }), "{gone}");
-    let again = taskreel_http::Server::new().face("/", Arc::new(Protolink::new(system.clone())));
+    let again = taskreel_http::Server::new().mount("/", Arc::new(Protolink::new(system.clone())));
     let again = again.start(address).await.unwrap();
     assert_eq!(known.send_task(&url, &task).await.unwrap().state, TaskState::Completed);
     // A socket without a request in flight does not hold up the end.

@@ -15,7 +15,7 @@ use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::{ToolContext, ToolError};
 use taskreel::{Part, Principal, System};
 use taskreel_http::protolink::{Client, RegistryDirectory};
-use taskreel_http::{Face, Mounted, Protolink, Registry, RegistryFace};
+use taskreel_http::{HttpHandler, Mounted, Protolink, Registry, RegistryHandler};
 use taskreel_log::audit::{replay_all, verify};
 use taskreel_log::memory::MemoryStore;
 
@@ -29,8 +29,8 @@ async fn far() -> (System, Registry, Host, String) {
     let other = support::with_tools(other).start().await.unwrap();
     let registry = Registry::new(&other, "main").unwrap();
     let both = Mounted::new()
-        .face("/", Arc::new(RegistryFace::new(registry.clone())) as Arc<dyn Face>)
-        .face("/", Arc::new(Protolink::new(other.clone())));
+        .mount("/", Arc::new(RegistryHandler::new(registry.clone())) as Arc<dyn HttpHandler>)
+        .mount("/", Arc::new(Protolink::new(other.clone())));
     let host = actix(Arc::new(both)).await;
     let url = format!("http://{}", host.address);
     (other, registry, host, url)

@@ -57,10 +57,10 @@ async fn whoever_may_not_read_is_told_nothing_of_another_callers_task_by_its_id(
     let access = Access::open().with_token("ada", runs, "adas").unwrap();
     let access = access.with_token("eve", runs, "eves").unwrap();
     let access = access.with_token("rita", runs.with(Scope::Read), "ritas").unwrap();
-    let face = Mounted::new()
-        .face("/api", Arc::new(LiveApi::new(&system)))
-        .face("/", Arc::new(Protolink::new(system.clone())));
-    let host = actix(Arc::new(Guard::new(access, Arc::new(face)))).await;
+    let handler = Mounted::new()
+        .mount("/api", Arc::new(LiveApi::new(&system)))
+        .mount("/", Arc::new(Protolink::new(system.clone())));
+    let host = actix(Arc::new(Guard::new(access, Arc::new(handler)))).await;
     let own = tool_task("t", "echo", r#"{"text": "private"}"#);
     assert_eq!(post(&host, "/tasks/", "adas", &own).await.status, 200);
     let version = async || system.task("t").unwrap().snapshot().await.unwrap().version();

@@ -1,4 +1,4 @@
-//! A face in our own server and in a host on axum: routes, methods, redirects, keep-alive, streams, sockets.
+//! A handler in our own server and in a host on axum: routes, methods, redirects, keep-alive, streams, sockets.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod support;
@@ -154,9 +154,9 @@ async fn an_agent_with_the_name_of_a_path_is_refused_at_start() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_checked_caller_stands_in_the_records_and_others_are_nobody() {
     let system = builder().start().await.unwrap();
-    let face = std::sync::Arc::new(taskreel_http::Protolink::new(system.clone()));
+    let handler = std::sync::Arc::new(taskreel_http::Protolink::new(system.clone()));
     for (n, host) in
-        support::hosts_of(std::sync::Arc::new(support::Named(face))).await.into_iter().enumerate()
+        support::hosts_of(std::sync::Arc::new(support::Named(handler))).await.into_iter().enumerate()
     {
         for (name, headers) in [("ada", vec![("x-caller", "ada")]), ("", vec![])] {
             let id = format!("by-{name}-{n}");

@@ -69,8 +69,8 @@ fn serve() {
     runtime.block_on(async {
         let system = support::builder().start().await.unwrap();
         let server = Server::new().grace(Duration::ZERO).head_time(Duration::from_secs(600));
-        let server = server.face("/", Arc::new(A2a::new(system.clone())));
-        let server = server.face("/", Arc::new(Protolink::new(system.clone())));
+        let server = server.mount("/", Arc::new(A2a::new(system.clone())));
+        let server = server.mount("/", Arc::new(Protolink::new(system.clone())));
         let serving = server.start("127.0.0.1:0").await.unwrap();
         say(&format!("{} {}", serving.address(), descriptors()));
         tokio::task::spawn_blocking(wait_for_the_end).await.unwrap();

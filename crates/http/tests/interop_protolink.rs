@@ -149,8 +149,8 @@ async fn their_client_reads_the_card_here() {
 /// Returns our registry at a port of its own, and its URL.
 async fn registry(system: &System) -> (taskreel_http::Registry, taskreel_http::RunningServer, String) {
     let registry = taskreel_http::Registry::new(system, "main").unwrap();
-    let face = Arc::new(taskreel_http::RegistryFace::new(registry.clone()));
-    let serving = taskreel_http::Server::new().face("/", face).start("127.0.0.1:0").await.unwrap();
+    let handler = Arc::new(taskreel_http::RegistryHandler::new(registry.clone()));
+    let serving = taskreel_http::Server::new().mount("/", handler).start("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", serving.address());
     (registry, serving, url)
 }

@@ -39,7 +39,7 @@ async fn requests_made_from_the_openapi_document_get_what_it_describes() {
     system.submit(posted).await.unwrap().finished().await.unwrap();
     system.session("s-1").send(Part::infer("Hi")).await.unwrap().finished().await.unwrap();
     let serving =
-        Server::new().face("/api", Arc::new(LiveApi::new(&system))).start("127.0.0.1:0").await.unwrap();
+        Server::new().mount("/api", Arc::new(LiveApi::new(&system))).start("127.0.0.1:0").await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("schemathesis.toml"), SETTINGS).unwrap();
     let output = tokio::process::Command::new(python)

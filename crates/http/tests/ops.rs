@@ -10,8 +10,8 @@ use taskreel::log::testing::{AppendFault, Faults, FaultyStore};
 use taskreel::tool::ToolPolicy;
 use taskreel::{Part, System};
 use taskreel_http::{
-    Access, CountedFace, Face, Guard, LiveApi, Mounted, Ops, Protolink, Registry, RegistryFace, RequestBody,
-    Requests, ResponseBody, Scope, Scopes,
+    Access, CountedHandler, Guard, HttpHandler, LiveApi, Mounted, Ops, Protolink, Registry, RegistryHandler,
+    RequestBody, Requests, ResponseBody, Scope, Scopes,
 };
 
 mod auth_support;
@@ -26,8 +26,8 @@ async fn breaks(_: serde_json::Value) -> Result<i64, String> {
     Err("it broke".to_owned())
 }
 
-/// A system, its faults, and its face behind a guard.
-async fn served(access: Access) -> (System, Faults, Ops, CountedFace) {
+/// A system, its faults, and its handler behind a guard.
+async fn served(access: Access) -> (System, Faults, Ops, CountedHandler) {
     let faults = Faults::none();
     let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new()), faults.clone()));
     let system = System::builder("-")
@@ -41,11 +41,11 @@ async fn served(access: Access) -> (System, Faults, Ops, CountedFace) {
     let refusals = Arc::default();
     let ops = Ops::new(system.clone(), Arc::clone(&requests), Arc::clone(&refusals));
     let guard = Guard::counting(access, Arc::new(ops.clone()), refusals);
-    (system, faults, ops, CountedFace::new(Arc::new(guard), requests))
+    (system, faults, ops, CountedHandler::new(Arc::new(guard), requests))
 }
 
-async fn get(face: &dyn Face, path: &str) -> Answer {
-    send(face, Method::GET, path, &[]).await
+async fn get(handler: &dyn HttpHandler, path: &str) -> Answer {
+    send(handler, Method::GET, path, &[]).await
 }
 
 async fn run(system: &System, tool: &str) -> Result<(), taskreel::Error> {
@@ -55,31 +55,31 @@ async fn run(system: &System, tool: &str) -> Result<(), taskreel::Error> {
 
 #[tokio::test]
 async fn a_server_is_ready_while_its_log_takes_appends_and_lives_also_after_that() {
-    let (system, faults, _, face) = served(Access::open()).await;
+    let (system, faults, _, handler) = served(Access::open()).await;
     assert_eq!(
-        (get(&face, "/healthz").await.body, get(&face, "/readyz").await.body),
+        (get(&handler, "/healthz").await.body, get(&handler, "/readyz").await.body),
         ("ok\n".into(), "ready\n".into())
     );
     faults.at_next_append(AppendFault::BeforeWrite);
     run(&system, "works").await.unwrap_err();
-    let ready = get(&face, "/readyz").await;
+    let ready = get(&handler, "/readyz").await;
     assert_eq!(ready.status, 503);
     assert!(ready.body.starts_with(r#"{"error":{"code":"poisoned","message":"#), "{}", ready.body);
-    assert_eq!(get(&face, "/healthz").await.status, 200, "a restart does not help");
-    assert_eq!(get(&face, "/metrics").await.status, 200, "the figures say why");
+    assert_eq!(get(&handler, "/healthz").await.status, 200, "a restart does not help");
+    assert_eq!(get(&handler, "/metrics").await.status, 200, "the figures say why");
     system.reopen().await.unwrap();
-    assert_eq!(get(&face, "/readyz").await.status, 200);
+    assert_eq!(get(&handler, "/readyz").await.status, 200);
     system.shutdown().await.unwrap();
-    let ready = get(&face, "/readyz").await;
+    let ready = get(&handler, "/readyz").await;
     assert_eq!(ready.status, 503);
     assert!(ready.body.contains(r#""code":"stopped""#), "{}", ready.body);
 }
 
 /// Sends a body, and returns the status and the code of an error.
-async fn ask(face: &dyn Face, method: Method, path: &str, body: &'static str) -> (u16, String) {
+async fn ask(handler: &dyn HttpHandler, method: Method, path: &str, body: &'static str) -> (u16, String) {
     let request = http::Request::builder().method(method).uri(path).header("host", "localhost");
     let body = RequestBody::from(bytes::Bytes::from_static(body.as_bytes()));
-    let (head, body) = face.answer(request.body(body).unwrap()).await.into_parts();
+    let (head, body) = handler.answer(request.body(body).unwrap()).await.into_parts();
     let ResponseBody::Whole(body) = body else { panic!("{path} has a stream") };
     let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
     (
@@ -89,13 +89,13 @@ async fn ask(face: &dyn Face, method: Method, path: &str, body: &'static str) ->
 }
 
 #[tokio::test]
-async fn what_a_poisoned_log_cannot_take_is_503_on_every_face_and_what_it_holds_is_read() {
+async fn what_a_poisoned_log_cannot_take_is_503_on_every_handler_and_what_it_holds_is_read() {
     let (system, faults, ..) = served(Access::open()).await;
     let registry = Registry::new(&system, "r").unwrap();
-    let face = Mounted::new()
-        .face("/api", Arc::new(LiveApi::new(&system)))
-        .face("/", Arc::new(RegistryFace::new(registry)))
-        .face("/", Arc::new(Protolink::new(system.clone())));
+    let handler = Mounted::new()
+        .mount("/api", Arc::new(LiveApi::new(&system)))
+        .mount("/", Arc::new(RegistryHandler::new(registry)))
+        .mount("/", Arc::new(Protolink::new(system.clone())));
     let task = r#"{"messages": [{"role": "user", "parts": [{"type": "text", "content": "x"}]}]}"#;
     let card = r#"{"name": "a", "description": "x", "url": "http://127.0.0.1:1"}"#;
     let writing = [
@@ -105,29 +105,29 @@ async fn what_a_poisoned_log_cannot_take_is_503_on_every_face_and_what_it_holds_
         (Method::DELETE, "/agents/", r#"{"agent_url": "http://127.0.0.1:1"}"#),
     ];
     for (method, path, body) in writing.iter().take(3) {
-        assert_eq!(ask(&face, method.clone(), path, body).await, (200, String::new()), "{path}");
+        assert_eq!(ask(&handler, method.clone(), path, body).await, (200, String::new()), "{path}");
     }
     faults.at_next_append(AppendFault::BeforeWrite);
     run(&system, "works").await.unwrap_err();
     for (method, path, body) in writing.iter().filter(|(.., body)| *body != card) {
-        let refused = ask(&face, method.clone(), path, body).await;
+        let refused = ask(&handler, method.clone(), path, body).await;
         assert_eq!(refused, (503, "poisoned".to_owned()), "{method} {path}");
     }
     for path in ["/status", "/agents/", "/api/v1/tasks", "/api/v1/verify"] {
-        assert_eq!(get(&face, path).await.status, 200, "{path}");
+        assert_eq!(get(&handler, path).await.status, 200, "{path}");
     }
     system.reopen().await.unwrap();
     for (method, path, body) in writing {
-        assert_eq!(ask(&face, method, path, body).await, (200, String::new()), "{path}");
+        assert_eq!(ask(&handler, method, path, body).await, (200, String::new()), "{path}");
     }
     system.shutdown().await.unwrap();
 }
 
 #[tokio::test]
 async fn a_server_that_is_about_to_end_is_not_ready() {
-    let (system, _, ops, face) = served(Access::open()).await;
+    let (system, _, ops, handler) = served(Access::open()).await;
     ops.start_stopping();
-    let ready = get(&face, "/readyz").await;
+    let ready = get(&handler, "/readyz").await;
     assert_eq!((ready.status.as_u16(), ready.headers["cache-control"].to_str().unwrap()), (503, "no-store"));
     system.shutdown().await.unwrap();
 }
@@ -135,19 +135,19 @@ async fn a_server_that_is_about_to_end_is_not_ready() {
 #[tokio::test]
 async fn probes_need_no_credential_and_figures_need_one() {
     let access = Access::open().with_token("scraper", Scopes::NONE.with(Scope::Read), "t0ken").unwrap();
-    let (system, _, _, face) = served(access.only_local_hosts()).await;
+    let (system, _, _, handler) = served(access.only_local_hosts()).await;
     for path in ["/healthz", "/readyz"] {
         // A supervisor asks by address.
-        let answer = send(&face, Method::GET, path, &[("host", "10.1.2.3:8080")]).await;
+        let answer = send(&handler, Method::GET, path, &[("host", "10.1.2.3:8080")]).await;
         assert_eq!(answer.status, 200, "{path}");
         assert_eq!(
-            send(&face, Method::POST, path, &[("authorization", "Bearer t0ken")]).await.status,
+            send(&handler, Method::POST, path, &[("authorization", "Bearer t0ken")]).await.status,
             403,
             "{path}"
         );
     }
-    assert_eq!(get(&face, "/metrics").await.status, 401);
-    let figures = send(&face, Method::GET, "/metrics", &[("authorization", "Bearer t0ken")]).await;
+    assert_eq!(get(&handler, "/metrics").await.status, 401);
+    let figures = send(&handler, Method::GET, "/metrics", &[("authorization", "Bearer t0ken")]).await;
     assert_eq!(figures.status, 200);
     assert_eq!(figures.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
     system.shutdown().await.unwrap();
@@ -155,8 +155,8 @@ async fn probes_need_no_credential_and_figures_need_one() {
 
 #[tokio::test]
 async fn another_method_is_not_allowed() {
-    let (system, _, _, face) = served(Access::open()).await;
-    let answer = send(&face, Method::POST, "/metrics", &[]).await;
+    let (system, _, _, handler) = served(Access::open()).await;
+    let answer = send(&handler, Method::POST, "/metrics", &[]).await;
     assert_eq!((answer.status.as_u16(), answer.headers["allow"].to_str().unwrap()), (405, "GET, HEAD"));
     system.shutdown().await.unwrap();
 }
@@ -271,14 +271,14 @@ fn value(figures: &BTreeMap<String, Figure>, name: &str, wanted: &[(&str, &str)]
 
 #[tokio::test]
 async fn the_figures_are_in_prometheus_format_with_its_conventions_and_count_what_happened() {
-    let (system, _, _, face) = served(Access::open().only_local_hosts()).await;
+    let (system, _, _, handler) = served(Access::open().only_local_hosts()).await;
     for tool in ["works", "works", "breaks"] {
         run(&system, tool).await.unwrap();
     }
-    get(&face, "/status").await;
-    send(&face, Method::GET, "/api/v1/tasks", &[("host", "evil.example")]).await;
-    let first = parse(&get(&face, "/metrics").await.body);
-    let figures = parse(&get(&face, "/metrics").await.body);
+    get(&handler, "/status").await;
+    send(&handler, Method::GET, "/api/v1/tasks", &[("host", "evil.example")]).await;
+    let first = parse(&get(&handler, "/metrics").await.body);
+    let figures = parse(&get(&handler, "/metrics").await.body);
     for (name, figure) in &figures {
         assert!(name.starts_with("taskreel_"), "{name}");
         assert_eq!(name.ends_with("_total"), figure.kind == "counter", "{name}");

@@ -13,7 +13,7 @@ use support::{PATIENCE, actix, ask, builder};
 use taskreel::System;
 use taskreel_http::protolink::{Client, ClientError, Credentials, Registration, RegistrationStatus};
 use taskreel_http::{
-    Access, AgentFilter, Face, Guard, Ops, Protolink, Refusals, Registry, RegistryFace, Requests,
+    Access, AgentFilter, Guard, HttpHandler, Ops, Protolink, Refusals, Registry, RegistryHandler, Requests,
     RunningServer, Scopes, Server,
 };
 use tokio::net::TcpListener;
@@ -34,8 +34,8 @@ async fn registry(address: SocketAddr) -> (System, RunningServer) {
     let system = builder().start().await.unwrap();
     let registry = Registry::new(&system, "main").unwrap();
     let server = Server::new().grace(Duration::from_millis(200)).workers(1);
-    let face: Arc<dyn Face> = Arc::new(RegistryFace::alone(registry));
-    (system, server.face("/", face).start(address).await.unwrap())
+    let handler: Arc<dyn HttpHandler> = Arc::new(RegistryHandler::alone(registry));
+    (system, server.mount("/", handler).start(address).await.unwrap())
 }
 
 async fn end((system, serving): (System, RunningServer)) {
@@ -141,12 +141,12 @@ async fn an_agent_that_is_refused_does_not_keep_the_others_out_and_shows_in_the_
     let system = builder().start().await.unwrap();
     let registry = Registry::new(&system, "main").unwrap();
     let ops = Ops::new(system.clone(), Arc::<Requests>::default(), Arc::<Refusals>::default());
-    let faces = taskreel_http::Mounted::new()
-        .face("/", Arc::new(ops.clone()))
-        .face("/", Arc::new(RegistryFace::new(registry)));
+    let handlers = taskreel_http::Mounted::new()
+        .mount("/", Arc::new(ops.clone()))
+        .mount("/", Arc::new(RegistryHandler::new(registry)));
     let access = Access::open().with_token("ada", Scopes::ALL, "ada-token").unwrap();
     let access = access.with_token("bob", Scopes::ALL, "bob-token").unwrap();
-    let host = actix(Arc::new(Guard::new(access, Arc::new(faces)))).await;
+    let host = actix(Arc::new(Guard::new(access, Arc::new(handlers)))).await;
     let url = format!("http://{}", host.address);
     let of = |token: &str| client().credentials(Credentials::Bearer(token.to_owned()));
     of("ada-token").register(&url, &card("desk", 1)).await.unwrap();

@@ -14,8 +14,8 @@ use proto_events::model::AgentCard;
 use support::{Host, actix, ask, axum, send};
 use taskreel::{BoxFuture, Error, System};
 use taskreel_http::{
-    Access, AgentFilter, Caller, Face, Guard, Mounted, Protolink, Quota, Registry, RegistryFace, Request,
-    Response, Scope, Scopes,
+    Access, AgentFilter, Caller, Guard, HttpHandler, Mounted, Protolink, Quota, Registry, RegistryHandler,
+    Request, Response, Scope, Scopes,
 };
 use taskreel_log::api::EventStore;
 use taskreel_log::audit::{replay_all, verify};
@@ -33,8 +33,8 @@ async fn on(store: Arc<dyn EventStore>) -> System {
 }
 
 async fn hosts(registry: &Registry) -> [Host; 2] {
-    let face: Arc<dyn Face> = Arc::new(RegistryFace::new(registry.clone()));
-    [actix(Arc::clone(&face)).await, axum(face).await]
+    let handler: Arc<dyn HttpHandler> = Arc::new(RegistryHandler::new(registry.clone()));
+    [actix(Arc::clone(&handler)).await, axum(handler).await]
 }
 
 fn assert_sound(store: &dyn EventStore) {
@@ -137,17 +137,17 @@ async fn a_request_that_is_none_is_answered_from_the_table_and_changes_nothing()
         host.stop().await;
     }
     assert_eq!(count(system.log().as_ref(), "AgentRegistered"), 0);
-    let alone = actix(Arc::new(RegistryFace::alone(registry))).await;
+    let alone = actix(Arc::new(RegistryHandler::alone(registry))).await;
     assert_eq!(ask(&alone, "GET", "/status", "").await.status, 200);
     alone.stop().await;
     assert_sound(system.log().as_ref());
     system.shutdown().await.unwrap();
 }
 
-/// A face behind a check of credentials: the caller's name is the text behind `Bearer `.
-struct Checked(RegistryFace);
+/// A handler behind a check of credentials: the caller's name is the text behind `Bearer `.
+struct Checked(RegistryHandler);
 
-impl Face for Checked {
+impl HttpHandler for Checked {
     fn answer(&self, mut request: Request) -> BoxFuture<'static, Response> {
         let named = request.headers().get("authorization").and_then(|value| value.to_str().ok());
         let name = named.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default().to_owned();
@@ -161,7 +161,7 @@ impl Face for Checked {
 async fn a_registration_of_an_authenticated_caller_is_its_own_and_stands_so_in_the_log() {
     let system = system().await;
     let registry = Registry::new(&system, "main").unwrap();
-    let host = actix(Arc::new(Checked(RegistryFace::new(registry.clone())))).await;
+    let host = actix(Arc::new(Checked(RegistryHandler::new(registry.clone())))).await;
     let said = async |name: &str, method, body| {
         let bearer = format!("Bearer {name}");
         let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
@@ -312,10 +312,10 @@ async fn a_port_of_its_own_has_the_rules_and_the_quota_of_the_port_beside_it() {
     let mut quota = Quota::default();
     (quota.requests_per_second, quota.burst) = (Some(1), Some(4));
     let agents = Mounted::new()
-        .face("/", Arc::new(RegistryFace::new(registry.clone())))
-        .face("/", Arc::new(Protolink::new(system.clone())));
+        .mount("/", Arc::new(RegistryHandler::new(registry.clone())))
+        .mount("/", Arc::new(Protolink::new(system.clone())));
     let guard = Guard::new(access.quota(quota), Arc::new(agents));
-    let alone = guard.beside(Arc::new(RegistryFace::alone(registry)), false);
+    let alone = guard.beside(Arc::new(RegistryHandler::alone(registry)), false);
     let refusals = alone.refusals();
     let (agents, alone) = (actix(Arc::new(guard)).await, actix(Arc::new(alone)).await);
     let ask = async |host: &Host, method, path, name, bearer, body| {

@@ -17,7 +17,7 @@ use support::{PATIENCE, actix, builder, model};
 use taskreel::tool::{ToolContext, ToolError};
 use taskreel::{BoxFuture, Ports, PostedTask, System};
 use taskreel_http::protolink::{Client, Remote};
-use taskreel_http::{Face, Protolink, Request, Response};
+use taskreel_http::{HttpHandler, Protolink, Request, Response};
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
 
@@ -75,7 +75,7 @@ async fn an_agent_of_ours_says_what_it_used_over_http_and_through_a_socket() {
 /// The answers of an agent with another word about what was used; none where it says nothing, as Protolink's.
 struct Says(Protolink, Option<&'static str>);
 
-impl Face for Says {
+impl HttpHandler for Says {
     fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
         let (answer, says) = (self.0.answer(request), self.1);
         Box::pin(async move {

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 /// A frame: the place after it, and the event.
 type Framed = (Option<String>, Value);
 
-fn face(system: &System) -> Arc<Protolink> {
+fn handler(system: &System) -> Arc<Protolink> {
     Arc::new(Protolink::new(system.clone()))
 }
 
@@ -90,12 +90,12 @@ async fn a_stream_continues_after_a_restart_of_the_server_where_it_broke_off() {
     let start = || with_tools(System::builder(dir.path())).infer(acting()).start();
     let body = infer("i");
     let system = start().await.unwrap();
-    let host = actix(face(&system)).await;
+    let host = actix(handler(&system)).await;
     let whole = frames(&host, &body, None, usize::MAX).await;
     host.stop().await;
     system.shutdown().await.unwrap();
     let system = start().await.unwrap();
-    let host = actix(face(&system)).await;
+    let host = actix(handler(&system)).await;
     for (at, (place, _)) in whole.iter().enumerate().take(whole.len() - 1) {
         let rest = frames(&host, &body, place.as_deref(), usize::MAX).await;
         assert_eq!(ids(&rest), ids(&whole)[at + 1..], "after frame {at}");

@@ -148,7 +148,7 @@ async fn each_message_of_a_socket_needs_the_scope_of_its_request() {
     let access = access.with_token("reader", scope(Scope::Read), "reads").unwrap();
     let guard = Guard::new(access, Arc::new(Protolink::new(system.clone())));
     let server = Server::new().workers(1).grace(Duration::from_millis(200));
-    let serving = server.face("/", Arc::new(guard)).start("127.0.0.1:0").await.unwrap();
+    let serving = server.mount("/", Arc::new(guard)).start("127.0.0.1:0").await.unwrap();
     assert!(
         connect(serving.address(), "Bearer wr0ng").await.is_none(),
         "there is no socket without a credential"

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use support::{PATIENCE, actix_with, ask, builder, connect, request, tool_task};
 use taskreel::{System, TaskState};
-use taskreel_http::{Access, Face, Guard, Protolink, Scopes, ServeError, Server};
+use taskreel_http::{Access, Guard, HttpHandler, Protolink, Scopes, ServeError, Server};
 
-fn face(system: &System) -> Arc<Protolink> {
+fn handler(system: &System) -> Arc<Protolink> {
     Arc::new(Protolink::new(system.clone()))
 }
 
@@ -18,7 +18,7 @@ fn face(system: &System) -> Arc<Protolink> {
 async fn a_head_that_does_not_come_is_given_up() {
     let system = builder().start().await.unwrap();
     let host =
-        actix_with(Server::new().grace(Duration::ZERO).head_time(Duration::from_secs(1)), face(&system))
+        actix_with(Server::new().grace(Duration::ZERO).head_time(Duration::from_secs(1)), handler(&system))
             .await;
     for begun in ["", "GET /status HTTP/1.1\r\nhost"] {
         let mut connection = connect(&host).await;
@@ -36,7 +36,7 @@ async fn a_head_that_does_not_come_is_given_up() {
 async fn a_client_that_takes_nothing_is_cut_off() {
     let system = builder().start().await.unwrap();
     let server = Server::new().grace(Duration::ZERO).reader_stall(Duration::from_millis(500));
-    let host = actix_with(server, face(&system)).await;
+    let host = actix_with(server, handler(&system)).await;
     let mut connection = connect(&host).await;
     let text = "x".repeat(12 * 1024 * 1024);
     let body = tool_task("large", "echo", &format!(r#"{{"text": "{text}"}}"#));
@@ -56,7 +56,7 @@ async fn a_client_that_takes_nothing_is_cut_off() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stops_lets_requests_end_and_accepts_no_more() {
     let system = builder().start().await.unwrap();
-    let host = actix_with(Server::new().grace(PATIENCE), face(&system)).await;
+    let host = actix_with(Server::new().grace(PATIENCE), handler(&system)).await;
     let mut idle = connect(&host).await;
     idle.write_all(&request("GET", "/status", &[], "")).await.unwrap();
     assert_eq!(idle.answer().await.status, 200);
@@ -78,7 +78,7 @@ async fn a_server_that_stops_lets_requests_end_and_accepts_no_more() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_in_flight_after_the_grace_time_is_cut_off_and_the_task_goes_on() {
     let system = builder().start().await.unwrap();
-    let host = actix_with(Server::new().grace(Duration::from_millis(200)), face(&system)).await;
+    let host = actix_with(Server::new().grace(Duration::from_millis(200)), handler(&system)).await;
     let mut connection = connect(&host).await;
     let body = tool_task("t", "slow", r#"{"ms": 2000}"#);
     connection.write_all(&request("POST", "/tasks/stream", &[], &body)).await.unwrap();
@@ -95,15 +95,15 @@ async fn what_is_in_flight_after_the_grace_time_is_cut_off_and_the_task_goes_on(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_port_that_is_taken_is_named() {
     let system = builder().start().await.unwrap();
-    let host = actix_with(Server::new().grace(Duration::ZERO), face(&system)).await;
-    let taken = Server::new().face("/", face(&system)).start(host.address).await;
+    let host = actix_with(Server::new().grace(Duration::ZERO), handler(&system)).await;
+    let taken = Server::new().mount("/", handler(&system)).start(host.address).await;
     assert!(matches!(taken, Err(ServeError::Bind { address, .. }) if address == host.address));
     host.stop().await;
     system.shutdown().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_machines_are_served_only_where_every_face_asks_for_a_credential() {
+async fn other_machines_are_served_only_where_every_handler_asks_for_a_credential() {
     let system = builder().start().await.unwrap();
     let everywhere = "0.0.0.0:0";
     let refused = taskreel_http::serve(system.clone(), everywhere).await.unwrap_err();
@@ -112,18 +112,23 @@ async fn other_machines_are_served_only_where_every_face_asks_for_a_credential()
         "{refused}"
     );
     let token = || Access::open().with_token("ada", Scopes::ALL, "t0ken").unwrap();
-    let guarded = || -> Arc<dyn Face> { Arc::new(Guard::new(token(), face(&system))) };
+    let guarded = || -> Arc<dyn HttpHandler> { Arc::new(Guard::new(token(), handler(&system))) };
     for (server, is_served) in [
         (
             Server::new()
-                .face("/", face(&system))
-                .behind(|faces| Arc::new(Guard::new(Access::open(), faces))),
+                .mount("/", handler(&system))
+                .behind(|handlers| Arc::new(Guard::new(Access::open(), handlers))),
             false,
         ),
-        (Server::new().face("/", guarded()).face("/open", face(&system)), false),
-        (Server::new().face("/", face(&system)).for_everybody(), true),
-        (Server::new().face("/a", guarded()).face("/b", guarded()), true),
-        (Server::new().face("/", face(&system)).behind(|faces| Arc::new(Guard::new(token(), faces))), true),
+        (Server::new().mount("/", guarded()).mount("/open", handler(&system)), false),
+        (Server::new().mount("/", handler(&system)).for_everybody(), true),
+        (Server::new().mount("/a", guarded()).mount("/b", guarded()), true),
+        (
+            Server::new()
+                .mount("/", handler(&system))
+                .behind(|handlers| Arc::new(Guard::new(token(), handlers))),
+            true,
+        ),
     ] {
         let started = server.workers(1).grace(Duration::ZERO).start(everywhere).await;
         assert_eq!(started.is_ok(), is_served, "{started:?}");

@@ -16,11 +16,11 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, Stream};
 use taskreel::BoxFuture;
-use taskreel_http::{Face, Request, Response, ResponseBody, Server, server_config};
+use taskreel_http::{HttpHandler, Request, Response, ResponseBody, Server, server_config};
 
 struct SaysHello;
 
-impl Face for SaysHello {
+impl HttpHandler for SaysHello {
     fn answer(&self, _: Request) -> BoxFuture<'static, Response> {
         Box::pin(async { Response::new(ResponseBody::Whole(Bytes::from("hello by TLS"))) })
     }
@@ -55,10 +55,10 @@ fn ask(address: SocketAddr, trusted: &str) -> std::io::Result<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_face_answers_by_tls_and_whoever_does_not_trust_its_certificate_leaves() {
+async fn a_handler_answers_by_tls_and_whoever_does_not_trust_its_certificate_leaves() {
     let config = server_config(&file("one.pem"), &file("one.key.pem")).unwrap();
     let server = Server::new().workers(1).grace(Duration::from_millis(200)).tls(config);
-    let serving = server.face("/", Arc::new(SaysHello)).start("127.0.0.1:0").await.unwrap();
+    let serving = server.mount("/", Arc::new(SaysHello)).start("127.0.0.1:0").await.unwrap();
     let address = serving.address();
     let asked = move |trusted: &'static str| tokio::task::spawn_blocking(move || ask(address, trusted));
     let answer = asked("one.pem").await.unwrap().unwrap();
@@ -93,9 +93,9 @@ async fn an_agent_at_wss_is_asked_by_a_client_that_trusts_its_certificate_and_by
     }
     let config = server_config(&file("one.pem"), &file("one.key.pem")).unwrap();
     let system = support::builder().start().await.unwrap();
-    let face = taskreel_http::Protolink::new(system.clone());
+    let handler = taskreel_http::Protolink::new(system.clone());
     let server = Server::new().workers(1).grace(Duration::from_millis(200)).tls(config);
-    let serving = server.face("/", Arc::new(face)).start("127.0.0.1:0").await.unwrap();
+    let serving = server.mount("/", Arc::new(handler)).start("127.0.0.1:0").await.unwrap();
     let url = format!("wss://localhost:{}", serving.address().port());
     let asked = |trusted: &'static str| {
         let url = url.clone();

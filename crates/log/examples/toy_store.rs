@@ -1,4 +1,4 @@
-//! A store of your own: a whole [`EventStore`] over one vector of records, with nothing but the public face of
+//! A store of your own: a whole [`EventStore`] over one vector of records, with nothing but the public API of
 //! `taskreel-log`, and the conformance suite that every store passes. Its log is not durable; a real store
 //! writes the records of an append, flushes, and only then shows and acknowledges them.
 //!

@@ -18,9 +18,9 @@ pub(crate) mod page;
 pub(crate) mod published_record;
 pub(crate) mod reader;
 pub(crate) mod record;
+pub(crate) mod reply_sink;
 pub(crate) mod scan;
 pub(crate) mod store;
-pub(crate) mod ticket;
 
 pub use append::{Append, AppendFuture, AppendPart, Appended};
 pub use check::{WrittenPart, appended, check_append, other_history, repeated_append};
@@ -34,6 +34,6 @@ pub use note::OpenNote;
 pub use page::Page;
 pub use reader::EventReader;
 pub use record::{Fence, StoredRecord, StreamInfo};
+pub use reply_sink::{Answers, AnswersBySink, AppendToken, ReplySink};
 pub use scan::{Compare, ScanStep, ScannedRecord};
 pub use store::EventStore;
-pub use ticket::{Answers, AnswersByDesk, Ticket, TicketDesk};

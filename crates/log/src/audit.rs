@@ -10,7 +10,7 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod extract;
 pub(crate) mod import;
-// The texts and the JSON pieces that `taskreel-cli` prints; not part of the public face.
+// The texts and the JSON pieces that `taskreel-cli` prints; not part of the public API.
 #[doc(hidden)]
 pub mod json;
 pub(crate) mod kept_files;

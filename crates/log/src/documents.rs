@@ -1,4 +1,4 @@
-//! The JSON that faces show, the command line with `--json` and the live API alike: the documents of tasks, sessions,
+//! The JSON that handlers show, the command line with `--json` and the live API alike: the documents of tasks, sessions,
 //! tools and verifications, and one table of the fields of everything that is shown, from which the JSON Schemas are
 //! made.
 

@@ -12,8 +12,8 @@
 //! | [`projection`] | read models that follow the log: cursor and output in one transaction |
 //! | [`audit`] | replay, verification, comparison, explanation, export and import |
 //! | [`views`], [`doctor`] | rows and statistics made from the log; the examination of a log's directory |
-//! | [`documents`] | what faces show as JSON, and its JSON Schemas |
-//! | `door` (Unix) | reading and following a log while a program holds it; a person's decisions |
+//! | [`documents`] | what handlers show as JSON, and its JSON Schemas |
+//! | `socket` (Unix) | reading and following a log while a program holds it; a person's decisions |
 //! | [`artifacts`] | views of artifacts and tool results, and minimized forms that fit a prompt |
 //! | [`context`], [`shown`] | context strategies and counters of tokens; what a model is shown |
 //! | [`ports`], [`limits`] | the only sources of time and randomness; every bound with its reason |
@@ -39,8 +39,6 @@ pub mod context;
 #[cfg(not(shuttle))]
 pub mod doctor;
 pub mod documents;
-#[cfg(all(unix, not(shuttle)))]
-pub mod door;
 pub(crate) mod engine;
 pub mod jsonl;
 pub mod limits;
@@ -54,6 +52,8 @@ pub mod secrets;
 pub mod shown;
 #[cfg(not(shuttle))]
 pub mod sled;
+#[cfg(all(unix, not(shuttle)))]
+pub mod socket;
 mod sync;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

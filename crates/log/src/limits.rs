@@ -76,57 +76,57 @@ pub const SNAPSHOT_SHARE: u64 = 8;
 /// Bytes of a log from which on its size is announced before it is copied for a reader (1 GiB): the copy takes seconds.
 pub const COPY_ANNOUNCED_BYTES: u64 = 1 << 30;
 
-/// Clients that a local door serves at a time, a thread for each. More are told that it is busy, and read a copy.
-pub const DOOR_CONNECTIONS: usize = 64;
+/// Clients that a local socket serves at a time, a thread for each. More are told that it is busy, and read a copy.
+pub const SOCKET_CONNECTIONS: usize = 64;
 
-/// Clients of a local door that may follow the log at a time. The other places are kept for those who read, and for a
+/// Clients of a local socket that may follow the log at a time. The other places are kept for those who read, and for a
 /// person's decisions: followers stay for hours.
-pub const DOOR_FOLLOWERS: usize = 48;
+pub const SOCKET_FOLLOWERS: usize = 48;
 
-/// Surveys of the index that a local door makes at a time. Each builds a second index in the program that has the log open,
+/// Surveys of the index that a local socket makes at a time. Each builds a second index in the program that has the log open,
 /// whose memory and processors are the program's; other clients wait for their turn.
-pub const DOOR_INDEX_SURVEYS: usize = 1;
+pub const SOCKET_INDEX_SURVEYS: usize = 1;
 
-/// Surveys of the records that a local door makes at a time. Each reads, checks and sends the whole log with the processors of the
+/// Surveys of the records that a local socket makes at a time. Each reads, checks and sends the whole log with the processors of the
 /// program that has it open; other clients wait for their turn, and one that reads too slowly loses its connection.
-pub const DOOR_SURVEYS: usize = 4;
+pub const SOCKET_SURVEYS: usize = 4;
 
-/// Longest request of a client of a door, in bytes (1 MiB): the largest is a decision with a call's result.
-pub const DOOR_REQUEST_BYTES: usize = 1024 * 1024;
+/// Longest request of a client of a socket, in bytes (1 MiB): the largest is a decision with a call's result.
+pub const SOCKET_REQUEST_BYTES: usize = 1024 * 1024;
 
-/// The bytes of a request to a door beside the decision that it holds.
-pub(crate) const DOOR_REQUEST_REST: usize = 1024;
+/// The bytes of a request to a socket beside the decision that it holds.
+pub(crate) const SOCKET_REQUEST_REST: usize = 1024;
 
-/// Longest frame that a client of a door takes, in bytes (64 MiB).
-pub const DOOR_FRAME_BYTES: usize = 64 * 1024 * 1024;
+/// Longest frame that a client of a socket takes, in bytes (64 MiB).
+pub const SOCKET_FRAME_BYTES: usize = 64 * 1024 * 1024;
 
-/// Bytes of records that are sent through a door together. Each write is a system call, and may wake the client.
-pub const DOOR_TOGETHER_BYTES: usize = 64 * 1024;
+/// Bytes of records that are sent through a socket together. Each write is a system call, and may wake the client.
+pub const SOCKET_TOGETHER_BYTES: usize = 64 * 1024;
 
-/// Bytes of a body that a door sends in one frame (256 KiB): a slow client is given the time for each of them.
-pub const DOOR_PIECE_BYTES: usize = 256 * 1024;
+/// Bytes of a body that a socket sends in one frame (256 KiB): a slow client is given the time for each of them.
+pub const SOCKET_PIECE_BYTES: usize = 256 * 1024;
 
-/// Time within which a client of a door must send its first request.
-pub const DOOR_HELLO_WITHIN: Duration = Duration::from_secs(5);
+/// Time within which a client of a socket must send its first request.
+pub const SOCKET_HELLO_WITHIN: Duration = Duration::from_secs(5);
 
-/// Time for which a door keeps a client that asks nothing. The client connects again when it goes on.
-pub const DOOR_IDLE: Duration = Duration::from_secs(60);
+/// Time for which a socket keeps a client that asks nothing. The client connects again when it goes on.
+pub const SOCKET_IDLE: Duration = Duration::from_secs(60);
 
 /// Time within which each frame must be taken by its receiver. A client that does not read loses its connection.
-pub const DOOR_FRAME_WITHIN: Duration = Duration::from_secs(30);
+pub const SOCKET_FRAME_WITHIN: Duration = Duration::from_secs(30);
 
-/// Time in which a door gathers records for a follower that is at the log's end: 4 ms. A person sees no difference, and 16 writers
+/// Time in which a socket gathers records for a follower that is at the log's end: 4 ms. A person sees no difference, and 16 writers
 /// make a dozen groups meanwhile, each of which would wake the follower.
-pub const DOOR_GATHER: Duration = Duration::from_millis(4);
+pub const SOCKET_GATHER: Duration = Duration::from_millis(4);
 
-/// Interval at which a door tells a follower that nothing has happened, and a client that its survey goes on.
-pub const DOOR_QUIET_EVERY: Duration = Duration::from_secs(1);
+/// Interval at which a socket tells a follower that nothing has happened, and a client that its survey goes on.
+pub const SOCKET_QUIET_EVERY: Duration = Duration::from_secs(1);
 
 /// Time for which a follower waits for any word before the link counts as dropped.
-pub const DOOR_SILENT: Duration = Duration::from_secs(15);
+pub const SOCKET_SILENT: Duration = Duration::from_secs(15);
 
 /// Time for which a client waits for a decision: the program may be waiting for its disk.
-pub const DOOR_DECISION_WITHIN: Duration = Duration::from_secs(60);
+pub const SOCKET_DECISION_WITHIN: Duration = Duration::from_secs(60);
 
-/// Time for what is said at the end of a door: a client that does not read it holds up its program no longer.
-pub const DOOR_END_WITHIN: Duration = Duration::from_millis(500);
+/// Time for what is said at the end of a socket: a client that does not read it holds up its program no longer.
+pub const SOCKET_END_WITHIN: Duration = Duration::from_millis(500);

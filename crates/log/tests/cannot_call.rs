@@ -39,7 +39,7 @@ const LOG: &[(&str, &[&str])] = &[
     ("uuid", &["v4"]),
 ];
 
-/// The dependencies of `taskreel-log` on Unix. `net` is for the sockets of the local door, which lead to no other machine.
+/// The dependencies of `taskreel-log` on Unix. `net` is for the sockets of the local socket, which lead to no other machine.
 const LOG_ON_UNIX: &[(&str, &[&str])] = &[("rustix", &["event", "fs", "net", "process", "std"])];
 
 /// Returns the dependencies in a section of a manifest, each with its features.
@@ -71,9 +71,9 @@ fn readers_depend_on_nothing_that_makes_a_call() {
 }
 
 #[test]
-fn sockets_are_local_and_only_the_door_has_them() {
+fn sockets_are_local_and_only_the_socket_has_them() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut of_door = 0;
+    let mut of_socket = 0;
     for file in files(&folder) {
         let text = std::fs::read_to_string(&file).unwrap();
         for word in
@@ -81,14 +81,14 @@ fn sockets_are_local_and_only_the_door_has_them() {
         {
             assert!(!text.contains(word), "{} has `{word}`", file.display());
         }
-        let is_of_door = file.starts_with(folder.join("door"));
+        let is_of_socket = file.starts_with(folder.join("socket"));
         for word in ["UnixStream", "UnixListener", "rustix::net"] {
             let has = text.contains(word);
-            of_door += u32::from(has && is_of_door);
-            assert!(is_of_door || !has, "{} has `{word}`", file.display());
+            of_socket += u32::from(has && is_of_socket);
+            assert!(is_of_socket || !has, "{} has `{word}`", file.display());
         }
     }
-    assert!(of_door > 0, "the door has sockets");
+    assert!(of_socket > 0, "the socket has sockets");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::actors::shared::messages::{Cause, Order, TaskOp, ToTask};
 use crate::actors::shared::route::Route;
 use crate::agent::peer::PeerAnswer;
 use crate::run::delegation_request::{Refusal, WantedCall, action};
-use crate::tools::agent_requests::{AgentAnswer, AgentDoor, AgentWork};
+use crate::tools::agent_requests::{AgentAnswer, AgentDispatch, AgentWork};
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
 use crate::tools::tool_questions::ToolQuestions;
@@ -149,7 +149,7 @@ impl Agents {
     }
 }
 
-impl AgentDoor for Agents {
+impl AgentDispatch for Agents {
     fn delegate(
         self: Arc<Self>,
         agent: String,
@@ -165,8 +165,8 @@ impl AgentDoor for Agents {
         };
         Box::pin(async move {
             // A request that is given up in the middle keeps its place: the next one must not take it.
-            let (door, of_call) = (Arc::clone(&self), Arc::clone(&asking));
-            let recorded = self.runtime.spawn(async move { door.record((agent, work), &of_call).await });
+            let (dispatch, of_call) = (Arc::clone(&self), Arc::clone(&asking));
+            let recorded = self.runtime.spawn(async move { dispatch.record((agent, work), &of_call).await });
             let (request, told) = recorded
                 .await
                 .map_err(|error| ToolError::lost(format!("the request was cut off: {error}")))??;

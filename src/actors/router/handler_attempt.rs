@@ -18,7 +18,7 @@ use crate::actors::router::tool_attempt::{masked, tool_failed, watched};
 use crate::actors::shared::messages::{AttemptEnd, Cause, Order, TaskOp, ToTask};
 use crate::actors::shared::route::Route;
 use crate::agent::card::Agent;
-use crate::agent::handler::{HandlerContext, HandlerContextParts, HandlerDoor, HandlerEnd};
+use crate::agent::handler::{HandlerContext, HandlerContextParts, HandlerEnd, HandlerSink};
 use crate::error::Error;
 use crate::files::beside::{FilesBeside, references, taken};
 use crate::limits::QUESTION_BYTES_MAX;
@@ -48,7 +48,7 @@ pub(crate) async fn handler(agent: &Agent, order: Box<Order>, context: AttemptCo
     };
     let agents = Agents::new(&order, to_task.clone());
     let (call_id, attempt) = (order.request.call_id.clone(), order.attempt);
-    let door = Door {
+    let sink = AttemptSink {
         to_task,
         stream: order.stream,
         call_id: call_id.clone(),
@@ -56,7 +56,7 @@ pub(crate) async fn handler(agent: &Agent, order: Box<Order>, context: AttemptCo
         said: AtomicU64::new(0),
         files: TaskFiles::new(&agent.files, &ports.clock, &order.task_id, &task),
     };
-    let (system, of_call) = (live.system(), door.stream.clone());
+    let (system, of_call) = (live.system(), sink.stream.clone());
     let current = CurrentCall { system, task: of_call, call_id: call_id.clone(), session: None };
     let CallOf { session_id, metadata, principal, run } = order.whose;
     let parts = ToolContextParts {
@@ -77,7 +77,7 @@ pub(crate) async fn handler(agent: &Agent, order: Box<Order>, context: AttemptCo
     };
     let cx = ToolContext::attended(parts, mask.clone(), agents);
     let mut mint = ports.clone();
-    let cx = HandlerContext::new(HandlerContextParts { cx, session_id, task, door: Arc::new(door), ports });
+    let cx = HandlerContext::new(HandlerContextParts { cx, session_id, task, sink: Arc::new(sink), ports });
     // The code runs only when the attempt is polled, within the catch.
     let code = within(current, async { known.code.run(cx.clone(), message).await });
     let ran = caught_masked(code, |text| mask.text(text)).await;
@@ -126,7 +126,7 @@ fn final_end(class: FailureClass, error_type: &str, why: &str) -> AttemptEnd {
 }
 
 /// The way of one attempt to its task's actor.
-struct Door {
+struct AttemptSink {
     to_task: Route<Box<ToTask>>,
     stream: StreamId,
     call_id: String,
@@ -137,7 +137,7 @@ struct Door {
     files: TaskFiles,
 }
 
-impl HandlerDoor for Door {
+impl HandlerSink for AttemptSink {
     fn append(&self, says: HandlerSays) -> BoxFuture<'static, Result<(), ToolError>> {
         let artifact = match &says {
             HandlerSays::Artifact(artifact) | HandlerSays::ArtifactPart { artifact, .. } => Some(artifact),
@@ -151,7 +151,7 @@ impl HandlerDoor for Door {
     }
 }
 
-impl Door {
+impl AttemptSink {
     /// Returns what sends the next command of the attempt: its number is the order in which the handler said it.
     fn numbered(
         &self,

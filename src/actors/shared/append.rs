@@ -9,9 +9,9 @@ use taskreel_log::api::{Append, AppendError, AppendFuture, Appended};
 use tracing::Span;
 
 use crate::actors::shared::condition::QueuedAppend;
-use crate::actors::shared::desk::AtDesk;
 use crate::actors::shared::durable_reply::DurableReply;
 use crate::actors::shared::parts::Shared;
+use crate::actors::shared::reply_queue::QueuedReply;
 use crate::actors::shared::spans;
 use crate::actors::shared::unresolved_appends::UnresolvedAppends;
 use crate::actors::stream_reads::is_blocking_thread;
@@ -41,15 +41,15 @@ pub(crate) fn is_resolved(answer: &Result<Appended, AppendError>) -> bool {
 pub(crate) struct PendingAppend {
     queued: QueuedAppend,
     span: Option<Span>,
-    place: AnswerPlace,
+    source: AnswerSource,
 }
 
-/// The place where the answer to an append arrives.
-enum AnswerPlace {
-    /// The desk of the actors' thread.
-    AtDesk(AtDesk),
+/// Where the answer to an append arrives.
+enum AnswerSource {
+    /// The reply queue of the actors' thread.
+    ReplyQueue(QueuedReply),
     /// The store's own answer. Work on another thread awaits it, since the actors' thread may end before.
-    OfStore(AppendFuture),
+    Store(AppendFuture),
 }
 
 impl PendingAppend {
@@ -57,23 +57,23 @@ impl PendingAppend {
     pub(crate) fn start(shared: &Shared, append: Append) -> Self {
         let queued = QueuedAppend::start(Arc::clone(&shared.condition));
         let span = spans::append(&append);
-        let place = within(span.as_ref(), || AnswerPlace::new(shared, append));
-        Self { queued, span, place }
+        let source = within(span.as_ref(), || AnswerSource::new(shared, append));
+        Self { queued, span, source }
     }
 
-    /// Has a reply sent once the append is durable. Returns it if the store does not answer at the desk, or has answered.
+    /// Has a reply sent once the append is durable. Returns it if the store does not answer at the reply queue, or has answered.
     pub(crate) fn send_when_durable(&self, reply: DurableReply) -> Option<DurableReply> {
-        match &self.place {
-            AnswerPlace::AtDesk(at_desk) => at_desk.send_when_durable(reply),
-            AnswerPlace::OfStore(_) => Some(reply),
+        match &self.source {
+            AnswerSource::ReplyQueue(queued) => queued.send_when_durable(reply),
+            AnswerSource::Store(_) => Some(reply),
         }
     }
 
     /// Takes the reply back, if it was not sent.
     pub(crate) fn take_reply(&mut self) -> Option<DurableReply> {
-        match &mut self.place {
-            AnswerPlace::AtDesk(at_desk) => at_desk.take_reply(),
-            AnswerPlace::OfStore(_) => None,
+        match &mut self.source {
+            AnswerSource::ReplyQueue(reply) => reply.take_reply(),
+            AnswerSource::Store(_) => None,
         }
     }
 
@@ -83,10 +83,10 @@ impl PendingAppend {
         shared: &Shared,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Appended, AppendError>> {
-        let place = &mut self.place;
-        let answer = within(self.span.as_ref(), || match place {
-            AnswerPlace::AtDesk(at_desk) => Pin::new(at_desk).poll(cx),
-            AnswerPlace::OfStore(answer) => answer.as_mut().poll(cx),
+        let source = &mut self.source;
+        let answer = within(self.span.as_ref(), || match source {
+            AnswerSource::ReplyQueue(reply) => Pin::new(reply).poll(cx),
+            AnswerSource::Store(answer) => answer.as_mut().poll(cx),
         });
         if let Poll::Ready(answer) = &answer {
             if let (Some(span), Ok(done)) = (&self.span, answer) {
@@ -98,17 +98,17 @@ impl PendingAppend {
     }
 }
 
-impl AnswerPlace {
+impl AnswerSource {
     fn new(shared: &Shared, append: Append) -> Self {
         if is_blocking_thread() {
-            return Self::OfStore(shared.store.append(append));
+            return Self::Store(shared.store.append(append));
         }
-        let (ticket, at_desk) = shared.desk.ticket();
-        match shared.store.append_with(append, ticket) {
-            None => Self::AtDesk(at_desk),
+        let (token, pending) = shared.reply_queue.token();
+        match shared.store.append_with(append, token) {
+            None => Self::ReplyQueue(pending),
             Some(answer) => {
-                at_desk.withdrawn();
-                Self::OfStore(answer)
+                pending.withdrawn();
+                Self::Store(answer)
             }
         }
     }

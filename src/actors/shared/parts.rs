@@ -11,7 +11,6 @@ use taskreel_log::ports::Ports;
 
 use crate::actors::shared::awaited_tasks::AttendedTasks;
 use crate::actors::shared::condition::LogCondition;
-use crate::actors::shared::desk::Desk;
 use crate::actors::shared::figures::Figures;
 use crate::actors::shared::live_actors::BecameIdle;
 use crate::actors::shared::messages::{
@@ -20,6 +19,7 @@ use crate::actors::shared::messages::{
 use crate::actors::shared::owner::Owner;
 use crate::actors::shared::permits::CallPermits;
 use crate::actors::shared::replies::Replies;
+use crate::actors::shared::reply_queue::ReplyQueue;
 use crate::actors::shared::route::Route;
 use crate::actors::shared::run_starts::RunStarts;
 use crate::actors::shared::secrets::TaskSecrets;
@@ -119,7 +119,7 @@ pub(crate) struct Shared {
     pub(crate) secrets: Arc<TaskSecrets>,
     pub(crate) live: Arc<LiveHub>,
     /// The answers to the actors' appends.
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) reply_queue: Arc<ReplyQueue>,
     /// The actors' replies to callers.
     pub(crate) replies: Arc<Replies>,
     /// Set while too many actors are live, so that an actor that becomes idle reports it.

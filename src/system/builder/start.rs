@@ -6,9 +6,9 @@ use std::sync::{Arc, RwLock};
 
 use proto_events::id::StreamId;
 use taskreel_log::api::EventStore;
-#[cfg(unix)]
-use taskreel_log::door::DoorPlace;
 use taskreel_log::sled::{SledOptions, SledStore};
+#[cfg(unix)]
+use taskreel_log::socket::SocketPath;
 
 use crate::actors::shared::owner::Owner;
 use crate::actors::shared::parts::{AgentParts, Parts};
@@ -17,17 +17,17 @@ use crate::error::Error;
 use crate::system::builder::Builder;
 use crate::system::builder::agent_descriptions::{checked, described, introduce};
 #[cfg(not(unix))]
-use crate::system::builder::log::DoorPlace;
-use crate::system::builder::log::door_place;
+use crate::system::builder::log::SocketPath;
+use crate::system::builder::log::socket_path;
 use crate::system::calls_runtime::{Calls, entered, runtime};
-#[cfg(unix)]
-use crate::system::door_slot::SystemDoor;
 use crate::system::gate::Gate;
 use crate::system::handle::{Caller, Inner, Phase, System, blocking};
 use crate::system::known_agent::KnownAgent;
 use crate::system::local_peer::{LinkEnd, SystemLink};
 use crate::system::reopen::own_open_work;
 use crate::system::running_system::RunningSystem;
+#[cfg(unix)]
+use crate::system::socket_registry::SystemSocket;
 use crate::system::starts::{record_start, record_stop};
 
 impl Builder {
@@ -80,22 +80,22 @@ impl Builder {
         let in_dir = given.is_none().then(|| path.clone());
         let provider = of.secrets;
         let options = SledOptions { durability: of.durability, ..SledOptions::default() };
-        let (has_door, held) = (of.door, of.held);
+        let (has_socket, held) = (of.socket, of.held);
         // A log that the host has opened has a directory too.
         let dir = in_dir.or_else(|| held.as_ref().map(|held| held.dir().to_owned()));
         let of_secrets = dir.clone();
-        let (store, open, secrets, door) = blocking(move || {
+        let (store, open, secrets, socket) = blocking(move || {
             let (store, held) = if let Some(store) = given {
                 (store, held)
             } else {
                 let store = Arc::new(SledStore::open_with(&path, options)?);
                 (Arc::clone(&store) as Arc<dyn EventStore>, Some(store))
             };
-            let door = held.filter(|_| has_door).and_then(|held| door_place(&held));
+            let socket = held.filter(|_| has_socket).and_then(|held| socket_path(&held));
             let open = own_open_work(store.as_ref(), &own_names)?;
             let secrets = TaskSecrets::open(of_secrets.as_deref(), provider)
                 .map_err(|error| Error::Secrets(error.to_string()))?;
-            Ok::<_, Error>((store, open, Arc::new(secrets), door))
+            Ok::<_, Error>((store, open, Arc::new(secrets), socket))
         })
         .await??;
         let owner = Arc::new(Owner::new(&store, names)?);
@@ -133,7 +133,7 @@ impl Builder {
             #[cfg(feature = "testing")]
             observed: of.observed,
         };
-        Ok(Ready { agents, link_end, dir, parts, open, door })
+        Ok(Ready { agents, link_end, dir, parts, open, socket })
     }
 }
 
@@ -147,20 +147,20 @@ struct Ready {
     parts: Parts,
     open: Vec<StreamId>,
     #[cfg_attr(not(unix), expect(dead_code, reason = "without Unix sockets it is always none"))]
-    door: Option<DoorPlace>,
+    socket: Option<SocketPath>,
 }
 
 /// Starts a system.
 fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Result<System, Error> {
     let first = ready.agents.first().cloned();
     let first = first.ok_or_else(|| Error::Internal("a system has at least one agent".to_owned()))?;
-    let (doors, stopping) = (ready.parts.ports.clone(), Arc::clone(&ready.parts.stopping));
+    let (sockets, stopping) = (ready.parts.ports.clone(), Arc::clone(&ready.parts.stopping));
     let figures = Arc::clone(&ready.parts.figures);
     let inner = Inner {
         #[cfg(unix)]
-        door: SystemDoor::closed(ready.door),
+        socket: SystemSocket::closed(ready.socket),
         agents: ready.agents,
-        ports: doors,
+        ports: sockets,
         running: RwLock::new(Arc::new(RunningSystem::start(ready.parts, ready.open)?)),
         gate: Gate::default(),
         changing: tokio::sync::Mutex::new(Phase::Running),
@@ -173,7 +173,7 @@ fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Resul
     let system = System { inner: Arc::new(inner), caller };
     ready.link_end.send_replace(Some(Arc::downgrade(&system.inner)));
     #[cfg(unix)]
-    system.open_door();
+    system.open_socket();
     #[cfg(feature = "mcp")]
     system.keep_trying_mcp();
     system.keep_learning_of_peers();

@@ -2,10 +2,10 @@
 //! is skipped where it does not apply.
 //!
 //! [`card`] checks the card, [`read_checks`] what is asked without changing anything at the agent, [`send_checks`] what happens to a
-//! message, [`door`] is an interface that is checked, and [`table`] the list of the results.
+//! message, [`interface`] is an interface that is checked, and [`table`] the list of the results.
 
 pub(crate) mod card;
-pub(crate) mod door;
+pub(crate) mod checked_interface;
 pub(crate) mod read_checks;
 pub(crate) mod send_checks;
 pub(crate) mod table;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use taskreel_http::a2a::{Client, Observer, Probe};
 
 use crate::a2a::agent::{FetchedCard, base, find_card};
-use crate::a2a::check::door::Door;
+use crate::a2a::check::checked_interface::CheckedInterface;
 use crate::a2a::check::table::Table;
 use crate::a2a::credentials::applied;
 use crate::a2a::failure::Failure;
@@ -61,11 +61,11 @@ pub(crate) async fn check(
                 continue;
             }
         };
-        let door = Door { card, interface, client, probe, options: options.clone(), name };
-        if read_checks::checked(&door, &mut table).await?
+        let checked = CheckedInterface { card, interface, client, probe, options: options.clone(), name };
+        if read_checks::checked(&checked, &mut table).await?
             && let Some(text) = &args.send
         {
-            send_checks::checked(&door, text, &mut table).await?;
+            send_checks::checked(&checked, text, &mut table).await?;
         }
     }
     table.finish(&from)

@@ -24,7 +24,7 @@ const COPIED_BYTES_MAX: u64 = 64 << 20;
 /// The most ids that are offered.
 const OFFERED_MAX: usize = 1_000;
 
-/// The newest events that are searched for ids of calls, approvals and questions: through the door, a log of any size is open.
+/// The newest events that are searched for ids of calls, approvals and questions: through the socket, a log of any size is open.
 const SEARCHED_EVENTS: u64 = 50_000;
 
 /// The kind of ids that an argument takes.
@@ -175,8 +175,8 @@ fn open(words: &[String]) -> Option<Box<dyn EventReader>> {
     let by_default = || [LOG_DIR, DEMO_DIR].into_iter().map(PathBuf::from).find(|dir| dir.exists());
     let dir = named.or_else(by_default)?;
     #[cfg(unix)]
-    if let Ok(door) = taskreel_log::door::DoorReader::connect(&dir) {
-        return Some(Box::new(door));
+    if let Ok(socket) = taskreel_log::socket::SocketReader::connect(&dir) {
+        return Some(Box::new(socket));
     }
     let scratch = value_of(words, "--scratch");
     let options = ReadOnlyOptions::default();

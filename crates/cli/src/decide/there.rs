@@ -1,9 +1,9 @@
-//! A decision that is sent to the program that has the log open, through its local door.
+//! A decision that is sent to the program that has the log open, through its local socket.
 
 use proto_events::id::StreamId;
 use taskreel::handler::Answer as CallAnswer;
 use taskreel::tool::Verdict;
-use taskreel_log::door::{DoorReader, OperatorError, OperatorRefusal, OperatorRequest, RefusalKind};
+use taskreel_log::socket::{OperatorError, OperatorRefusal, OperatorRequest, RefusalKind, SocketReader};
 
 use crate::args::decide::DecidedBy;
 use crate::decide::decision::{Decision, DecisionOutcome, Target};
@@ -12,15 +12,15 @@ use crate::print::screen::note;
 
 /// Sends a decision and waits for its result.
 pub(super) fn decide(
-    door: &DoorReader,
+    socket: &SocketReader,
     target: &Target<'_>,
     decision: &Decision<'_>,
     decided_by: &DecidedBy,
 ) -> Result<(StreamId, String, DecisionOutcome), Problem> {
-    let stream = target.find(door).map_err(|problem| unread(door, problem))?;
-    let whole = decision.whole_id(door, &stream).map_err(|problem| unread(door, problem))?;
+    let stream = target.find(socket).map_err(|problem| unread(socket, problem))?;
+    let whole = decision.whole_id(socket, &stream).map_err(|problem| unread(socket, problem))?;
     let request = request(&decision.about(&whole), stream.to_string())?;
-    let reply = door.decide(request).map_err(|error| refused(&error, &stream.id()))?;
+    let reply = socket.decide(request).map_err(|error| refused(&error, &stream.id()))?;
     let by = reply.by;
     if decided_by.by.as_ref().is_some_and(|name| *name != by) {
         note(&format!("note: the program that has the log open records the user of this process, {by}"));
@@ -65,9 +65,9 @@ fn request(decision: &Decision<'_>, task: String) -> Result<OperatorRequest, Pro
 }
 
 /// Returns the problem of a task that could not be looked up: the link's, if it broke.
-fn unread(door: &DoorReader, problem: Problem) -> Problem {
-    match DoorReader::connect(door.dir()) {
-        Err(error) if problem.code == EXIT_LOG => Problem::at_door(&error),
+fn unread(socket: &SocketReader, problem: Problem) -> Problem {
+    match SocketReader::connect(socket.dir()) {
+        Err(error) if problem.code == EXIT_LOG => Problem::at_socket(&error),
         _ => problem,
     }
 }
@@ -75,7 +75,7 @@ fn unread(door: &DoorReader, problem: Problem) -> Problem {
 fn refused(error: &OperatorError, id: &str) -> Problem {
     let (kind, why) = match error {
         OperatorError::Refused(OperatorRefusal { kind, why }) => (kind, why),
-        OperatorError::Door(error) => return Problem::at_door(error),
+        OperatorError::LocalSocket(error) => return Problem::at_socket(error),
         // The answer is not "no": it is not known.
         _ => {
             let what = format!("no answer for task `{id}`");
@@ -103,15 +103,15 @@ mod tests {
     use std::io;
     use std::path::PathBuf;
 
-    use taskreel_log::door::DoorError;
+    use taskreel_log::socket::SocketError;
 
     use super::*;
 
     #[test]
     fn a_link_that_broke_is_no_refusal() {
         let broke = || io::Error::from(io::ErrorKind::UnexpectedEof);
-        let link = DoorError::Link { path: PathBuf::from("x"), source: broke() };
-        for error in [OperatorError::NoAnswer(broke()), OperatorError::Door(link)] {
+        let link = SocketError::Link { path: PathBuf::from("x"), source: broke() };
+        for error in [OperatorError::NoAnswer(broke()), OperatorError::LocalSocket(link)] {
             let problem = refused(&error, "t");
             assert_eq!(problem.code, EXIT_HELD, "{problem}");
             assert!(problem.hint.contains("same command again"), "{problem}");

@@ -24,7 +24,7 @@ use crate::decide::decision::{Decision, Target, result_of};
 #[cfg(feature = "inspector")]
 use crate::decide::here::{made_in, user};
 #[cfg(all(unix, feature = "tui"))]
-use crate::decide::there::decide as at_door;
+use crate::decide::there::decide as at_socket;
 #[cfg(feature = "tui")]
 use crate::print::problem::EXIT_HELD;
 use crate::print::problem::Problem;
@@ -69,7 +69,7 @@ pub(crate) enum WishKind {
 pub(crate) enum DecideAt<'a> {
     /// The program that has the log in this directory open.
     #[cfg(unix)]
-    Door(&'a std::path::Path),
+    LocalSocket(&'a std::path::Path),
     /// A server.
     Server(&'a ServerArgs),
 }
@@ -109,10 +109,10 @@ pub(crate) fn carry_out_at(place: DecideAt<'_>, wish: &Wish) -> Result<String, P
             at_server(&log, &target, &decision, &by)?
         }
         #[cfg(unix)]
-        DecideAt::Door(dir) => {
-            let door = crate::dirs::door_to_decide(dir)?.ok_or_else(nobody)?;
+        DecideAt::LocalSocket(dir) => {
+            let socket = crate::dirs::socket_to_decide(dir)?.ok_or_else(nobody)?;
             let by = DecidedBy { by: None, server: ServerArgs::default() };
-            at_door(&door, &target, &decision, &by)?
+            at_socket(&socket, &target, &decision, &by)?
         }
     };
     let (word, about) = (decision.about(&whole).words().0, whole);

@@ -1,12 +1,12 @@
-//! `tail` and `events --follow`: what there is, then what is written, through the door of the program that writes it.
+//! `tail` and `events --follow`: what there is, then what is written, through the socket of the program that writes it.
 
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use proto_events::id::{LogId, Position, Version};
 use taskreel_log::api::{EventReader, StoredRecord};
-use taskreel_log::door::{DoorError, DoorFollower, DoorReader, FollowEnd, FollowerItem};
 use taskreel_log::sled::{LogHeader, is_held};
+use taskreel_log::socket::{FollowEnd, FollowerItem, SocketError, SocketFollower, SocketReader};
 use taskreel_log::views::event_rows;
 
 use crate::args::Global;
@@ -29,7 +29,7 @@ const READ_BEFORE: u64 = 2_000;
 /// The time between two looks for a program that has the log open.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// The time between two copies of a log whose program has no door.
+/// The time between two copies of a log whose program has no socket.
 const COPY_EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) fn tail(args: &TailArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
@@ -104,7 +104,7 @@ struct LogFollower<'a> {
     told: String,
     /// The id of the log.
     id: LogId,
-    /// Whether it was said that no program has a door, or the log, open.
+    /// Whether it was said that no program has a socket, or the log, open.
     is_said: bool,
     /// Whether a program had the log open at the last look.
     was_held: bool,
@@ -146,38 +146,38 @@ fn follow(
 }
 
 impl LogFollower<'_> {
-    /// Follows through door after door until an error; between two programs it says so and waits. While a program has no door
+    /// Follows through socket after socket until an error; between two programs it says so and waits. While a program has no socket
     /// for this process, copies are read.
     fn run(mut self) -> Result<Answer, Problem> {
         loop {
-            match self.at_door()? {
+            match self.at_socket()? {
                 None => (self.is_said, self.was_held) = (false, true),
-                Some(why) => self.without_door(&why)?,
+                Some(why) => self.without_socket(&why)?,
             }
         }
     }
 
-    /// Follows through the door until it ends. Returns the reason if no program serves this process; an empty one if
-    /// no door is open at all.
-    fn at_door(&mut self) -> Result<Option<String>, Problem> {
-        match DoorReader::connect(self.dir) {
-            Ok(door) => {
-                self.check_log(door.header())?;
-                self.through(&door)
+    /// Follows through the socket until it ends. Returns the reason if no program serves this process; an empty one if
+    /// no socket is open at all.
+    fn at_socket(&mut self) -> Result<Option<String>, Problem> {
+        match SocketReader::connect(self.dir) {
+            Ok(socket) => {
+                self.check_log(socket.header())?;
+                self.through(&socket)
             }
-            Err(DoorError::Shut { .. }) => Ok(Some(String::new())),
+            Err(SocketError::Shut { .. }) => Ok(Some(String::new())),
             Err(error) => Ok(Some(error.to_string())),
         }
     }
 
     /// Reads a copy if the log may have moved, and waits for the next look.
-    fn without_door(&mut self, why: &str) -> Result<(), Problem> {
+    fn without_socket(&mut self, why: &str) -> Result<(), Problem> {
         let held = is_held(self.dir);
         if held && !why.is_empty() {
             self.tell(&format!("{why}; a copy is read every 5 s"));
         } else if !std::mem::replace(&mut self.is_said, true) {
             note(if held {
-                "the program that has the log open has no door; a copy is read every 5 s"
+                "the program that has the log open has no socket; a copy is read every 5 s"
             } else {
                 "no program has the log open; waiting for one"
             });
@@ -207,9 +207,9 @@ impl LogFollower<'_> {
         ))
     }
 
-    /// Prints what comes through a door until it ends. Returns the reason if nothing can come.
-    fn through(&mut self, door: &DoorReader) -> Result<Option<String>, Problem> {
-        let mut follower = match self.follower(door) {
+    /// Prints what comes through a socket until it ends. Returns the reason if nothing can come.
+    fn through(&mut self, socket: &SocketReader) -> Result<Option<String>, Problem> {
+        let mut follower = match self.follower(socket) {
             Ok(follower) => follower,
             Err(error) => return Ok(Some(error.to_string())),
         };
@@ -228,7 +228,7 @@ impl LogFollower<'_> {
                 }
                 Err(_) => {
                     self.tell("the link to the program was dropped; following goes on where it was");
-                    // A door that drops each link is not asked without a pause.
+                    // A socket that drops each link is not asked without a pause.
                     std::thread::sleep(LOOK_EVERY);
                     return Ok(None);
                 }
@@ -236,16 +236,16 @@ impl LogFollower<'_> {
         }
     }
 
-    fn follower(&self, door: &DoorReader) -> Result<DoorFollower, DoorError> {
+    fn follower(&self, socket: &SocketReader) -> Result<SocketFollower, SocketError> {
         match &self.of {
-            EventsOf::All => door.follow(Position(self.next)),
-            EventsOf::Stream(stream) => door.follow_stream(stream, Version(self.next)),
+            EventsOf::All => socket.follow(Position(self.next)),
+            EventsOf::Stream(stream) => socket.follow_stream(stream, Version(self.next)),
         }
     }
 
     /// Prints what the log holds beyond what was shown.
     fn catch_up(&mut self) -> Result<(), Problem> {
-        // A program may be starting at this moment; the next look finds its door.
+        // A program may be starting at this moment; the next look finds its socket.
         let log = match dirs::open_quietly(self.dir, self.global) {
             Ok(log) => log,
             Err(problem) => {

@@ -1,9 +1,9 @@
 //! The command line's errors: what happened, why, what to do; and the exit code. Only this module turns the
 //! library's errors into these three lines.
 
-#[cfg(unix)]
-pub(crate) mod at_door;
 pub(crate) mod at_server;
+#[cfg(unix)]
+pub(crate) mod at_socket;
 pub(crate) mod condition_errors;
 pub(crate) mod export;
 

@@ -14,8 +14,8 @@ use taskreel_http::A2a;
 use taskreel_http::a2a::CardKey;
 use taskreel_http::protolink::Registration;
 use taskreel_http::{
-    Access, CountedFace, Face, Guard, LiveApi, Mounted, Ops, Protolink, Refusals, Registry, RegistryFace,
-    Requests, RunningServer, ServeError, Server,
+    Access, CountedHandler, Guard, HttpHandler, LiveApi, Mounted, Ops, Protolink, Refusals, Registry,
+    RegistryHandler, Requests, RunningServer, ServeError, Server,
 };
 
 use crate::args::serve::ServeArgs;
@@ -121,36 +121,36 @@ impl Ports {
             Some(url) => protolink.url(url),
             None => protolink,
         };
-        let faces = Mounted::new()
-            .face("/", Arc::new(ops.clone()))
-            .face("/api", Arc::new(LiveApi::new(system)))
-            .face("/", Arc::new(RegistryFace::new(registry.clone())));
-        let faces = with_inspector(faces, system, args);
+        let handlers = Mounted::new()
+            .mount("/", Arc::new(ops.clone()))
+            .mount("/api", Arc::new(LiveApi::new(system)))
+            .mount("/", Arc::new(RegistryHandler::new(registry.clone())));
+        let handlers = with_inspector(handlers, system, args);
         #[cfg(feature = "a2a")]
         let (a2a, push) = a2a(system, args, &access)?;
         #[cfg(not(feature = "a2a"))]
         let push = None;
         #[cfg(feature = "a2a")]
-        let faces = match &a2a {
-            Some(face) => faces.face("/", Arc::new(face.clone())),
-            None => faces,
+        let handlers = match &a2a {
+            Some(handler) => handlers.mount("/", Arc::new(handler.clone())),
+            None => handlers,
         };
-        let faces = faces.face("/", Arc::new(protolink.clone()));
+        let handlers = handlers.mount("/", Arc::new(protolink.clone()));
         // The rules are put together for the agents' port; that of the registry is beside it.
         let access = if are_local(&addresses.agents) { access.only_local_hosts() } else { access };
-        let guard = Guard::counting(access, Arc::new(faces), refusals);
+        let guard = Guard::counting(access, Arc::new(handlers), refusals);
         let alone = Mounted::new()
-            .face("/", Arc::new(ops.clone()))
-            .face("/", Arc::new(RegistryFace::alone(registry)));
+            .mount("/", Arc::new(ops.clone()))
+            .mount("/", Arc::new(RegistryHandler::alone(registry)));
         let alone = guard.beside(Arc::new(alone), are_local(&addresses.registry));
-        let counted = |guard: Guard| -> Arc<dyn Face> {
-            Arc::new(CountedFace::new(Arc::new(guard), Arc::clone(&requests)))
+        let counted = |guard: Guard| -> Arc<dyn HttpHandler> {
+            Arc::new(CountedHandler::new(Arc::new(guard), Arc::clone(&requests)))
         };
         #[cfg(feature = "grpc")]
         let grpc = match a2a.filter(|_| !addresses.grpc.is_empty()) {
             Some(a2a) => {
-                let face = counted(guard.beside(Arc::new(a2a.grpc()), are_local(&addresses.grpc)));
-                Some(started_grpc(server, face, &addresses.grpc, &a2a, args).await?)
+                let handler = counted(guard.beside(Arc::new(a2a.grpc()), are_local(&addresses.grpc)));
+                Some(started_grpc(server, handler, &addresses.grpc, &a2a, args).await?)
             }
             None => None,
         };
@@ -194,10 +194,12 @@ impl Ports {
     pub(crate) fn announce<'a>(&'a self, is_tls: bool, screen: &mut Screen) -> Result<(), Problem> {
         let scheme = if is_tls { "https" } else { "http" };
         let of_agents = self.agents.addresses().iter().map(|address| (address, "agents"));
-        let of = |serving: &'a Option<RunningServer>, face: &'static str| {
-            serving.iter().flat_map(RunningServer::addresses).map(move |address| (address, face))
+        let of = |serving: &'a Option<RunningServer>, handler: &'static str| {
+            serving.iter().flat_map(RunningServer::addresses).map(move |address| (address, handler))
         };
-        for (address, face) in of_agents.chain(of(&self.registry, "registry")).chain(of(&self.grpc, "grpc")) {
+        for (address, handler) in
+            of_agents.chain(of(&self.registry, "registry")).chain(of(&self.grpc, "grpc"))
+        {
             let url = format!("{scheme}://{address}");
             if screen.json {
                 let line = json!({
@@ -205,16 +207,16 @@ impl Ports {
                     "url": url,
                     "address": address.ip().to_string(),
                     "port": u64::from(address.port()),
-                    "face": face,
+                    "face": handler,
                 });
                 screen.json_line(&JsonText::from(line))?;
                 continue;
             }
-            screen.line(&match face {
+            screen.line(&match handler {
                 "agents" => format!("listening at {url}"),
                 // Clients of gRPC take a host and a port.
                 "grpc" => format!("gRPC at {address}"),
-                _ => format!("{face} at {url}"),
+                _ => format!("{handler} at {url}"),
             })?;
         }
         screen.flush()
@@ -261,18 +263,18 @@ impl Ports {
 }
 
 #[cfg(feature = "inspector")]
-fn with_inspector(faces: Mounted, system: &System, args: &ServeArgs) -> Mounted {
+fn with_inspector(handlers: Mounted, system: &System, args: &ServeArgs) -> Mounted {
     if args.no_inspector {
-        return faces;
+        return handlers;
     }
     let pages = taskreel_http::Inspector::from_system(system);
     let pages = if args.allow_control { pages.allow_control(Arc::new(system.clone())) } else { pages };
-    faces.face("/inspect", Arc::new(pages))
+    handlers.mount("/inspect", Arc::new(pages))
 }
 
 #[cfg(not(feature = "inspector"))]
-fn with_inspector(faces: Mounted, _: &System, _: &ServeArgs) -> Mounted {
-    faces
+fn with_inspector(handlers: Mounted, _: &System, _: &ServeArgs) -> Mounted {
+    handlers
 }
 
 #[cfg(feature = "a2a")]
@@ -292,18 +294,18 @@ fn a2a(system: &System, args: &ServeArgs, access: &Access) -> Result<(Option<A2a
             Some(settings.start(system).map_err(problem)?)
         }
     };
-    let face = A2a::new(system.clone());
-    let face = match &push {
-        Some(push) => face.push(push),
-        None => face,
+    let handler = A2a::new(system.clone());
+    let handler = match &push {
+        Some(push) => handler.push(push),
+        None => handler,
     };
-    let face = match args.public_url.as_deref() {
-        Some(url) => face.url(url),
-        None => face,
+    let handler = match args.public_url.as_deref() {
+        Some(url) => handler.url(url),
+        None => handler,
     };
-    let mut face = face.access(access);
+    let mut handler = handler.access(access);
     if !args.a2a_public_skill.is_empty() {
-        face = face.public_skills(args.a2a_public_skill.clone());
+        handler = handler.public_skills(args.a2a_public_skill.clone());
     }
     if let Some(path) = &args.a2a_card_key {
         let key = CardKey::from_file(path).map_err(|error| {
@@ -311,24 +313,24 @@ fn a2a(system: &System, args: &ServeArgs, access: &Access) -> Result<(Option<A2a
                 "give a private key in PEM, such as `openssl genpkey -algorithm ed25519` makes".to_owned();
             Problem::new(EXIT_USAGE, "the cards cannot be signed", error.to_string(), hint)
         })?;
-        face = face.card_key(match &args.a2a_card_jku {
+        handler = handler.card_key(match &args.a2a_card_jku {
             Some(url) => key.jku(url),
             None => key,
         });
     }
-    Ok((Some(face), push))
+    Ok((Some(handler), push))
 }
 
 /// Begins to answer over gRPC, and names the port in the agents' cards.
 #[cfg(feature = "grpc")]
 async fn started_grpc(
     server: &Server,
-    face: Arc<dyn Face>,
+    handler: Arc<dyn HttpHandler>,
     addresses: &[SocketAddr],
     a2a: &A2a,
     args: &ServeArgs,
 ) -> Result<RunningServer, Problem> {
-    let serving = server.clone().face("/", face).start_grpc(addresses).await;
+    let serving = server.clone().mount("/", handler).start_grpc(addresses).await;
     let serving = serving.map_err(|error| not_served(&error, GRPC_LISTEN))?;
     let bound = serving.address();
     // A host of the public address is the one that clients reach.
@@ -351,11 +353,11 @@ async fn stop_push(push: Push) {
 
 async fn started(
     server: &Server,
-    face: Arc<dyn Face>,
+    handler: Arc<dyn HttpHandler>,
     addresses: &[SocketAddr],
     option: &str,
 ) -> Result<RunningServer, Problem> {
-    let serving = server.clone().face("/", face).start(addresses).await;
+    let serving = server.clone().mount("/", handler).start(addresses).await;
     serving.map_err(|error| not_served(&error, option))
 }
 

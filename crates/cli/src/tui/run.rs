@@ -279,7 +279,7 @@ fn decide_at(place: LogLocation) -> Decide {
         let made = match &place {
             LogLocation::Server(args) => carry_out_at(DecideAt::Server(args), wish),
             #[cfg(unix)]
-            LogLocation::Dir(dir, _) => carry_out_at(DecideAt::Door(dir), wish),
+            LogLocation::Dir(dir, _) => carry_out_at(DecideAt::LocalSocket(dir), wish),
             _ => return Err("nobody takes decisions about this log".to_owned()),
         };
         made.map_err(|problem| format!("{}: {}", problem.what, problem.why))

@@ -44,10 +44,10 @@ impl Served {
         Self::start_as(place, ("serve", "agents"), line, env)
     }
 
-    /// Starts a command that serves, and waits until it has said where the face listens.
+    /// Starts a command that serves, and waits until it has said where the handler listens.
     pub(crate) fn start_as(
         place: &Place,
-        (command, face): (&str, &str),
+        (command, handler): (&str, &str),
         line: &str,
         env: &[(&str, &str)],
     ) -> Self {
@@ -61,18 +61,21 @@ impl Served {
         let out = BufReader::new(child.stdout.take().unwrap());
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut served = Self { child: Some(child), out: Some(out), err, address };
-        served.address = served.said(face);
+        served.address = served.said(handler);
         served
     }
 
-    /// Reads the address of a face that the server says next.
-    fn said(&mut self, face: &str) -> SocketAddr {
+    /// Reads the address of a handler that the server says next.
+    fn said(&mut self, handler: &str) -> SocketAddr {
         let mut line = String::new();
         self.out.as_mut().unwrap().read_line(&mut line).unwrap();
         let Ok(said) = serde_json::from_str::<serde_json::Value>(&line) else {
             panic!("{line:?} {}", std::fs::read_to_string(&self.err).unwrap());
         };
-        assert_eq!((said["schema"].as_str(), said["face"].as_str()), (Some("taskreel.serve/1"), Some(face)));
+        assert_eq!(
+            (said["schema"].as_str(), said["face"].as_str()),
+            (Some("taskreel.serve/1"), Some(handler))
+        );
         SocketAddr::from(([127, 0, 0, 1], u16::try_from(said["port"].as_u64().unwrap()).unwrap()))
     }
 
@@ -81,9 +84,9 @@ impl Served {
         self.of("registry")
     }
 
-    /// Returns the port of its own of a face that the server says next.
-    pub(crate) fn of(&mut self, face: &str) -> Self {
-        let address = self.said(face);
+    /// Returns the port of its own of a handler that the server says next.
+    pub(crate) fn of(&mut self, handler: &str) -> Self {
+        let address = self.said(handler);
         Self { child: None, out: None, err: self.err.clone(), address }
     }
 

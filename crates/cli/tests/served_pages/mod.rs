@@ -1,4 +1,4 @@
-//! Decisions on the pages of `serve` and of `inspect`, at the server itself, through its local door and through its address.
+//! Decisions on the pages of `serve` and of `inspect`, at the server itself, through its local socket and through its address.
 
 use std::io::{Read as _, Write as _};
 
@@ -44,13 +44,13 @@ fn cancel_form(page: &str) -> Option<Vec<(String, String)>> {
 }
 
 #[test]
-fn a_task_is_canceled_on_the_pages_of_its_server_through_its_door_and_through_its_address() {
+fn a_task_is_canceled_on_the_pages_of_its_server_through_its_socket_and_through_its_address() {
     let place = Place::new();
     let served = Served::start(&place, "--listen 127.0.0.1:0 --allow-control", &[]);
     let inspect = |line: &str| Served::start_as(&place, ("inspect", "inspector"), line, &[]);
     let there = inspect(&format!("--allow-control --url http://{}", served.address));
-    let by_door = inspect("--allow-control");
-    for (number, pages) in [&served, &by_door, &there].into_iter().enumerate() {
+    let by_socket = inspect("--allow-control");
+    for (number, pages) in [&served, &by_socket, &there].into_iter().enumerate() {
         let id = format!("slow-{number}");
         let slow = task(&id, "slow", r#"{"ms":60000}"#);
         let (status, row) = served.send("POST", "/api/v1/tasks", "", &slow).unwrap();
@@ -67,7 +67,7 @@ fn a_task_is_canceled_on_the_pages_of_its_server_through_its_door_and_through_it
     let (status, page) = reading.get("/inspect/t/agent/slow-0");
     assert!(status == 200 && !page.contains("method=\"post\""), "{page}");
     assert_eq!(sent(&reading, &[("decision".into(), "cancel".into())]), 405);
-    for pages in [there, by_door, reading] {
+    for pages in [there, by_socket, reading] {
         pages.signal("-TERM");
         pages.end().ended(0);
     }

@@ -1,4 +1,4 @@
-//! A log that is written: it is followed through the door of the program and through a server, and a decision reaches the program.
+//! A log that is written: it is followed through the socket of the program and through a server, and a decision reaches the program.
 
 use std::process::{Child, Stdio};
 
@@ -62,7 +62,7 @@ fn what_a_program_writes_is_followed_counted_while_it_is_paused_and_still_there_
 }
 
 #[test]
-fn a_decision_reaches_the_program_through_its_door_and_through_its_server() {
+fn a_decision_reaches_the_program_through_its_socket_and_through_its_server() {
     let place = Place::new();
     let served = Served::start(&place, "--listen 127.0.0.1:0 --data-dir log", &[]);
     let url = format!("http://{}", served.address);

@@ -125,8 +125,8 @@ pub(crate) fn serve(side: &str) -> Result<(), Failure> {
             return Ok(());
         }
         let system = builder(Path::new(side)).start().await?;
-        let face = Arc::new(A2a::new(system.clone()));
-        let serving = Server::new().face("/", face).start("127.0.0.1:0").await?;
+        let handler = Arc::new(A2a::new(system.clone()));
+        let serving = Server::new().mount("/", handler).start("127.0.0.1:0").await?;
         println!("{}", serving.address());
         ended().await??;
         serving.stop().await?;

@@ -6,20 +6,20 @@ use proto_events::envelope::Principal;
 use taskreel::{System, TaskHandle, TaskSnapshot};
 
 use crate::a2a::failure::{A2aFailure, FailureKind};
-use crate::a2a::settings::FaceSettings;
+use crate::a2a::settings::A2aSettings;
 use crate::a2a::wire::DataForm;
 use crate::auth::allowance::Allowance;
 use crate::auth::caller::{Caller, Scope};
 use crate::auth::quota::QuotaPermit;
-use crate::face::connection::StopSignal;
+use crate::handler::connection::StopSignal;
 
 /// A request of a client.
 #[derive(Debug, Clone)]
 pub(crate) struct A2aRequest {
     /// The agent, acting for the caller.
     pub(crate) system: System,
-    /// The settings of the face.
-    pub(crate) settings: Arc<FaceSettings>,
+    /// The settings of the handler.
+    pub(crate) settings: Arc<A2aSettings>,
     /// The caller, if its credentials were checked.
     pub(crate) caller: Option<Caller>,
     /// The form of the request and of its answer.
@@ -34,7 +34,7 @@ pub(crate) struct A2aRequest {
     pub(crate) extensions: Vec<String>,
     /// The word that the server stops.
     pub(crate) stopping: Option<StopSignal>,
-    /// The quota of the caller, where a guard stands before the face.
+    /// The quota of the caller, where a guard stands before the handler.
     pub(crate) allowance: Option<Allowance>,
 }
 

@@ -14,10 +14,10 @@ use taskreel::System;
 use crate::a2a::card_parts::card_cache::CachedCard;
 use crate::a2a::card_parts::schemes;
 use crate::a2a::mapping::EXTENSION;
-use crate::a2a::settings::{Extension, FaceSettings};
+use crate::a2a::settings::{A2aSettings, Extension};
 use crate::a2a::version::Version;
 use crate::a2a::wire::write::Members;
-use crate::face::message::{Response, ResponseBody};
+use crate::handler::message::{Response, ResponseBody};
 
 /// The URI of the extension by which a stream continues from a place.
 pub(crate) const RESUME: &str = "urn:taskreel:a2a:resume:v1";
@@ -32,17 +32,12 @@ const KEPT: &str = "public, max-age=60, must-revalidate";
 const MODES: [&str; 3] = ["text/plain", "application/json", "*/*"];
 
 /// Returns the public card of an agent at an address.
-pub(crate) fn card(system: &System, url: &str, settings: &FaceSettings) -> CachedCard {
+pub(crate) fn card(system: &System, url: &str, settings: &A2aSettings) -> CachedCard {
     cached_card(system, url, settings, true)
 }
 
 /// Returns the card at an address, public or for callers that are known.
-pub(crate) fn cached_card(
-    system: &System,
-    url: &str,
-    settings: &FaceSettings,
-    is_public: bool,
-) -> CachedCard {
+pub(crate) fn cached_card(system: &System, url: &str, settings: &A2aSettings, is_public: bool) -> CachedCard {
     let card = build_card(system, url, settings, is_public);
     let sign = |card| match &settings.key {
         Some(key) => key.signed(card),
@@ -51,7 +46,7 @@ pub(crate) fn cached_card(
     settings.kept.get_or_sign((url.to_owned(), is_public), card, sign)
 }
 
-fn build_card(system: &System, url: &str, settings: &FaceSettings, is_public: bool) -> JsonText {
+fn build_card(system: &System, url: &str, settings: &A2aSettings, is_public: bool) -> JsonText {
     let mut own = system.card();
     if let Some(shown) = settings.public_skills.as_ref().filter(|_| is_public) {
         own.skills.retain(|skill| shown.contains(&skill.id));
@@ -128,7 +123,7 @@ fn reached(address: &str, url: &str) -> String {
     format!("{host}:{}", bound.port())
 }
 
-fn capabilities(settings: &FaceSettings) -> JsonText {
+fn capabilities(settings: &A2aSettings) -> JsonText {
     let written = |extension: &Extension| {
         let one = Members::default().text("uri", &extension.uri).text("description", &extension.description);
         // ProtoJSON leaves a false out, and what is signed has no defaults.

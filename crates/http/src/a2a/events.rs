@@ -28,7 +28,7 @@ use crate::a2a::pieces::AnswerPieces;
 use crate::a2a::place::{TaskPlace, ToldAnswer};
 use crate::a2a::task_projection::{Extent, show, time};
 use crate::a2a::wire::write::Members;
-use crate::face::connection::StopSignal;
+use crate::handler::connection::StopSignal;
 
 /// The place where a subscriber begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

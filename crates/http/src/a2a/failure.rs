@@ -8,7 +8,7 @@ use taskreel::Error;
 use crate::a2a::wire::fields::Invalid;
 use crate::a2a::wire::write::Members;
 use crate::error::Problem;
-use crate::face::body::BodyError;
+use crate::handler::body::BodyError;
 
 /// The kind of a failure: a row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod call;
-pub(crate) mod face;
+pub(crate) mod handler;
 pub(crate) mod params;
 pub(crate) mod service;
 pub(crate) mod status;

@@ -1,4 +1,4 @@
-//! The settings of the face, and the extensions that a card declares.
+//! The settings of the handler, and the extensions that a card declares.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::a2a::card_parts::schemes::CardScheme;
 use crate::a2a::push::PushDeliveries;
 use crate::a2a::version::Version;
 
-/// The settings of the face.
+/// The settings of the handler.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct FaceSettings {
+pub(crate) struct A2aSettings {
     /// The address under which clients reach the root, if it is not the one of their requests.
     pub(crate) url: Option<String>,
     /// The ways in which callers present credentials; none if they present none.
@@ -43,7 +43,7 @@ pub(crate) struct FaceSettings {
     pub(crate) kept: Arc<KeptCards>,
 }
 
-impl FaceSettings {
+impl A2aSettings {
     /// Whether callers present credentials.
     pub(crate) fn is_secured(&self) -> bool {
         !self.schemes.is_empty()

@@ -15,7 +15,7 @@ use taskreel_log::views::{
 use crate::api::bounded_reads::unread;
 use crate::api::routed_request::RoutedRequest;
 use crate::error::Problem;
-use crate::face::time::{Bound, time_of};
+use crate::handler::time::{Bound, time_of};
 use crate::limits::PAGE_LOOKED_MAX;
 
 /// Returns a page of a list.

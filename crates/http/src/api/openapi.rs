@@ -19,7 +19,7 @@ use crate::api::control::KEY_BYTES_MAX;
 use crate::api::routes::{Answer, ApiOperation, ApiRoute, Param, ParameterType, ROUTES};
 use crate::auth::caller::Scope;
 
-/// The place of the face in the document's paths.
+/// The place of the handler in the document's paths.
 const MOUNTED: &str = "/api";
 
 /// The media type of JSON.

@@ -1,4 +1,4 @@
-//! The raw reading door: records as an export has them, from a place on, line by line; with `follow` those that are
+//! Raw records as an export has them, from a place on, line by line; with `follow` those that are
 //! written, with `survey` every record and every place that cannot be read,
 //! with `where` those with an event that is wanted.
 

@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 
 use crate::api::routes::{ApiRoute, ParameterType, ROUTES};
 use crate::error::Problem;
-use crate::face::path::{PathError, pairs, segments};
+use crate::handler::path::{PathError, pairs, segments};
 use crate::limits::PAGE_ITEMS;
 
 /// A request whose route is known.

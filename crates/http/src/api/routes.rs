@@ -8,7 +8,7 @@ use crate::limits::{PAGE_ITEMS_MAX, WAIT_SECONDS_MAX};
 #[derive(Debug)]
 pub(crate) struct ApiRoute {
     pub(crate) method: &'static str,
-    /// The path below the place of the face; `{…}` is an open piece.
+    /// The path below the place of the handler; `{…}` is an open piece.
     pub(crate) path: &'static str,
     pub(crate) operation: ApiOperation,
     pub(crate) scope: Scope,

@@ -1,4 +1,4 @@
-//! The quota of one principal, as the guard hands it to a face whose connections carry many requests.
+//! The quota of one principal, as the guard hands it to a handler whose connections carry many requests.
 
 use std::sync::Arc;
 use std::time::Instant;

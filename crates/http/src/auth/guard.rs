@@ -1,4 +1,4 @@
-//! The check before a face: host, origin, credentials, scope and bounds, in this order, before the face sees
+//! The check before a handler: host, origin, credentials, scope and bounds, in this order, before the handler sees
 //! anything of the request.
 
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use crate::auth::refusals::{Refusal, Refusals};
 use crate::auth::response_permits::holding;
 use crate::auth::routes::{Need, RouteClass, Rule, rule_of};
 use crate::error::Problem;
-use crate::face::message::{Face, Request, Response, ResponseBody};
+use crate::handler::message::{HttpHandler, Request, Response, ResponseBody};
 use crate::limits::ANSWER_UNCOUNTED;
 
-/// A face behind the check of its callers. The [`Caller`] stands in the extensions of each request that the face gets.
+/// A handler behind the check of its callers. The [`Caller`] stands in the extensions of each request that the handler gets.
 pub struct Guard(Arc<Inner>);
 
 struct Inner {
@@ -36,7 +36,7 @@ struct Inner {
     places: Places,
     usage: Arc<Usage>,
     refusals: Arc<Refusals>,
-    face: Arc<dyn Face>,
+    handler: Arc<dyn HttpHandler>,
 }
 
 impl std::fmt::Debug for Guard {
@@ -46,27 +46,27 @@ impl std::fmt::Debug for Guard {
 }
 
 impl Guard {
-    /// Puts these rules before a face. It stands at the root: it sees the paths that the rules name.
-    pub fn new(access: Access, face: Arc<dyn Face>) -> Self {
-        Self::counting(access, face, Arc::default())
+    /// Puts these rules before a handler. It stands at the root: it sees the paths that the rules name.
+    pub fn new(access: Access, handler: Arc<dyn HttpHandler>) -> Self {
+        Self::counting(access, handler, Arc::default())
     }
 
-    /// Puts these rules before a face as [`Guard::new`] does, and counts the refused requests here.
-    pub fn counting(access: Access, face: Arc<dyn Face>, refusals: Arc<Refusals>) -> Self {
+    /// Puts these rules before a handler as [`Guard::new`] does, and counts the refused requests here.
+    pub fn counting(access: Access, handler: Arc<dyn HttpHandler>, refusals: Arc<Refusals>) -> Self {
         let usage = Arc::new(Usage::new(access.quota));
         let places = access.places.clone();
-        Self(Arc::new(Inner { access: Arc::new(access), places, usage, refusals, face }))
+        Self(Arc::new(Inner { access: Arc::new(access), places, usage, refusals, handler }))
     }
 
-    /// Puts the same rules before the face of another port: a principal has one quota for both. The port answers only
+    /// Puts the same rules before the handler of another port: a principal has one quota for both. The port answers only
     /// requests that name a host of this machine, or an allowed one, if `is_local`; see [`Access::only_local_hosts`].
     #[must_use]
-    pub fn beside(&self, face: Arc<dyn Face>, is_local: bool) -> Self {
+    pub fn beside(&self, handler: Arc<dyn HttpHandler>, is_local: bool) -> Self {
         let Inner { access, places, usage, refusals, .. } = &*self.0;
         let mut places = places.clone();
         places.is_local = is_local;
         let (access, usage, refusals) = (Arc::clone(access), Arc::clone(usage), Arc::clone(refusals));
-        Self(Arc::new(Inner { access, places, usage, refusals, face }))
+        Self(Arc::new(Inner { access, places, usage, refusals, handler }))
     }
 
     /// Returns the counts of the requests that were refused.
@@ -75,14 +75,14 @@ impl Guard {
     }
 }
 
-impl Face for Guard {
+impl HttpHandler for Guard {
     fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move { inner.answer(request).await })
     }
 
     fn serves(&self, path: &str) -> bool {
-        self.0.face.serves(path)
+        self.0.handler.serves(path)
     }
 
     fn checks_callers(&self) -> bool {
@@ -90,12 +90,12 @@ impl Face for Guard {
     }
 
     fn takes(&self, method: &Method, path: &str) -> bool {
-        // A browser asks before it sends, whatever the face's own methods are.
-        self.0.face.takes(method, path) || *method == Method::OPTIONS && self.0.face.serves(path)
+        // A browser asks before it sends, whatever the handler's own methods are.
+        self.0.handler.takes(method, path) || *method == Method::OPTIONS && self.0.handler.serves(path)
     }
 
     fn checks_scopes(&self, method: &Method, path: &str) -> bool {
-        self.0.face.checks_scopes(method, path)
+        self.0.handler.checks_scopes(method, path)
     }
 }
 
@@ -114,7 +114,7 @@ impl Inner {
             Err(refusal) => return *refusal,
         };
         let AdmittedRequest { request, places, origin } = admitted;
-        let answer = tokio::time::timeout(self.access.answer_within, self.face.answer(request)).await;
+        let answer = tokio::time::timeout(self.access.answer_within, self.handler.answer(request)).await;
         let response = answer.unwrap_or_else(|_| {
             let message = format!(
                 "the answer took more than {} seconds; what was submitted goes on",
@@ -133,7 +133,8 @@ impl Inner {
         let is_upgrade = *request.method() == Method::GET && request.headers().contains_key(UPGRADE);
         let mut rule = rule_of(request.method(), request.uri().path(), is_upgrade);
         // The table knows no names of agents.
-        if rule.class == RouteClass::Other && self.face.checks_scopes(request.method(), request.uri().path())
+        if rule.class == RouteClass::Other
+            && self.handler.checks_scopes(request.method(), request.uri().path())
         {
             rule = Rule { class: RouteClass::A2a, need: Need::AnyScope };
         }

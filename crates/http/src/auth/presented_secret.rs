@@ -68,7 +68,7 @@ fn basic(text: &str) -> Option<(String, Zeroizing<String>)> {
     Some((user.to_owned(), Zeroizing::new(password.to_owned())))
 }
 
-/// Returns the address of a request without the credentials of its query, which no face and no log sees.
+/// Returns the address of a request without the credentials of its query, which no handler and no log sees.
 pub(crate) fn without_credentials(uri: &Uri) -> Option<Uri> {
     let query = uri.query()?;
     let is_kept = |part: &&str| {

@@ -1,8 +1,8 @@
-//! The requests that were refused before a face saw them, counted by reason.
+//! The requests that were refused before a handler saw them, counted by reason.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The reason why a request was refused before a face saw it.
+/// The reason why a request was refused before a handler saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The request has no credential.

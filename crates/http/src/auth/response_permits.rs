@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
 use crate::auth::quota::QuotaPermit;
-use crate::face::message::{Response, ResponseBody};
+use crate::handler::message::{Response, ResponseBody};
 
 /// Returns the response, whose stream or socket holds these places until it ends.
 pub(crate) fn holding(response: Response, places: Vec<QuotaPermit>) -> Response {

@@ -49,7 +49,7 @@ impl RouteClass {
 pub enum Need {
     /// No credential: probes of a supervisor have none, and the card of A2A is what a client reads before it has one.
     Nothing,
-    /// Any scope. The face asks for the scope of each message of the connection ([`scope_of`]).
+    /// Any scope. The handler asks for the scope of each message of the connection ([`scope_of`]).
     AnyScope,
     /// The scope that is needed.
     Scope(Scope),
@@ -82,7 +82,7 @@ pub fn rule_of(method: &Method, path: &str, is_upgrade: bool) -> Rule {
     let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     let (class, scope) = match segments.as_slice() {
         ["healthz" | "readyz"] if reads => return Rule { class: RouteClass::Ops, need: Need::Nothing },
-        // A face of its own stands at each of these: what lies below is not an agent of that name, whose card would be public.
+        // A handler of its own stands at each of these: what lies below is not an agent of that name, whose card would be public.
         ["healthz" | "readyz" | "metrics", ..] => (RouteClass::Ops, None),
         ["api", rest @ ..] => (RouteClass::Api, of_api(method, rest)),
         ["inspect", ..] => (RouteClass::Other, None),
@@ -124,7 +124,7 @@ pub fn scope_of(method: &Method, path: &str) -> Option<Scope> {
 /// Returns the scope of an agent's route, where its method does not say it.
 fn of_agent(method: &Method, segments: &[&str]) -> Option<Scope> {
     match (method, segments) {
-        // A caller that runs tasks may cancel them: the face refuses the tasks of others.
+        // A caller that runs tasks may cancel them: the handler refuses the tasks of others.
         (&Method::POST, ["tasks" | "chat"] | ["tasks", "cancel" | "stream"]) => Some(Scope::Run),
         (&Method::POST, ["state", "describe"]) => Some(Scope::Read),
         _ => None,
@@ -132,14 +132,14 @@ fn of_agent(method: &Method, segments: &[&str]) -> Option<Scope> {
 }
 
 /// Returns what a path of A2A's needs; `None` for any other path, or if its method says it. The path may begin with the name of an
-/// agent. A request over JSON-RPC says in its body what it is: the face asks for the scope of each.
+/// agent. A request over JSON-RPC says in its body what it is: the handler asks for the scope of each.
 fn of_a2a(method: &Method, segments: &[&str], (is_upgrade, is_slashed): (bool, bool)) -> Option<Need> {
     let posts = *method == Method::POST;
     let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     let changes = posts || *method == Method::DELETE;
     let rest = match segments {
         [""] | ["agents", _] if posts && !is_upgrade => return Some(Need::AnyScope),
-        // gRPC: the face asks for the scope of each call.
+        // gRPC: the handler asks for the scope of each call.
         ["lf.a2a.v1.A2AService", _] if posts => return Some(Need::AnyScope),
         [".well-known" | "v1" | "tasks" | "message:send" | "message:stream" | "extendedAgentCard", ..] => {
             segments
@@ -229,12 +229,12 @@ mod tests {
         }
         assert_eq!(need(&Method::POST, "/lf.a2a.v1.A2AService/GetTask"), Need::AnyScope);
         assert_eq!(need(&Method::POST, "/lf.a2a.v2.A2AService/GetTask"), Need::Scope(Scope::Control));
-        for face in ["inspect", "api", "metrics", "healthz", "readyz"] {
+        for handler in ["inspect", "api", "metrics", "healthz", "readyz"] {
             for at in ["", "/", "/v1"] {
-                let card = format!("/{face}{at}/.well-known/agent-card.json");
+                let card = format!("/{handler}{at}/.well-known/agent-card.json");
                 assert_eq!(need(&Method::GET, &card), Need::Scope(Scope::Read), "{card}");
             }
-            let sent = format!("/{face}/message:send");
+            let sent = format!("/{handler}/message:send");
             assert_eq!(need(&Method::POST, &sent), Need::Scope(Scope::Control), "{sent}");
         }
         for path in

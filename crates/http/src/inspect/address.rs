@@ -143,7 +143,7 @@ mod tests {
             let address = links.stream(&stream);
             let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%".contains(&byte);
             assert!(address.bytes().all(allowed), "{address}");
-            let read = crate::face::path::segments(&address).unwrap();
+            let read = crate::handler::path::segments(&address).unwrap();
             assert_eq!([of_piece(&read[2]), of_piece(&read[3])], ["agent one", id]);
             assert!(!address.split('/').any(|piece| matches!(piece, "." | "..")), "{address}");
         }

@@ -15,7 +15,7 @@ use taskreel_log::jsonl::hex;
 use crate::api::bounded_reads::internal;
 use crate::api::records::Lines;
 use crate::error::Problem;
-use crate::face::message::{Response, ResponseBody};
+use crate::handler::message::{Response, ResponseBody};
 use crate::inspect::style;
 
 /// The policy of a page: take its own styles and scripts, ask its own server, and nothing else.

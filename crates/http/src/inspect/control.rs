@@ -24,7 +24,7 @@ use crate::error::Problem;
 /// The part of a program that carries out the decisions that people make on the pages.
 ///
 /// [`System`] is one: the decisions are then made as by its live API, with the same checks and the same records.
-pub trait ControlDesk: Send + Sync + 'static {
+pub trait ControlBackend: Send + Sync + 'static {
     /// Carries out a decision about a task for this caller. The decision and its body are named as in the live API: `approve`, `deny`,
     /// `reconcile`, `abandon`, `answer`, `cancel`; and so is the result, `taskreel.decision/1`.
     fn decide(
@@ -43,7 +43,7 @@ pub trait ControlDesk: Send + Sync + 'static {
     }
 }
 
-impl ControlDesk for System {
+impl ControlBackend for System {
     fn decide(
         &self,
         task: StreamId,
@@ -75,26 +75,26 @@ fn control_of(decision: &str) -> Option<Control> {
     })
 }
 
-/// A desk, and the secret with which the forms for it are signed.
+/// A control backend, and the secret with which the forms for it are signed.
 #[derive(Clone)]
-pub(crate) struct Desk {
-    desk: Arc<dyn ControlDesk>,
+pub(crate) struct SignedControl {
+    backend: Arc<dyn ControlBackend>,
     secret: Arc<[u8; 32]>,
 }
 
-impl std::fmt::Debug for Desk {
+impl std::fmt::Debug for SignedControl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Desk").finish_non_exhaustive()
+        f.debug_struct("SignedControl").finish_non_exhaustive()
     }
 }
 
-impl Desk {
-    pub(crate) fn new(desk: Arc<dyn ControlDesk>) -> Self {
+impl SignedControl {
+    pub(crate) fn new(backend: Arc<dyn ControlBackend>) -> Self {
         let (ids, mut secret) = (Ports::default().ids, [0; 32]);
         for half in secret.chunks_exact_mut(16) {
             half.copy_from_slice(&ids.random());
         }
-        Self { desk, secret: Arc::new(secret) }
+        Self { backend, secret: Arc::new(secret) }
     }
 
     /// Returns what signs forms for a caller; `None` if the caller may not decide.
@@ -102,7 +102,7 @@ impl Desk {
         let signer = || Signer {
             secret: Arc::clone(&self.secret),
             by: caller.principal.clone(),
-            recorded_as: self.desk.recorded_as(caller),
+            recorded_as: self.backend.recorded_as(caller),
         };
         caller.scopes.has(Scope::Control).then(signer)
     }
@@ -117,7 +117,7 @@ impl Desk {
         (decision, body): (&'static str, JsonText),
         caller: Caller,
     ) -> Result<JsonText, Problem> {
-        self.desk.decide(task, decision, body, caller).await
+        self.backend.decide(task, decision, body, caller).await
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
 
     struct Nothing;
 
-    impl ControlDesk for Nothing {
+    impl ControlBackend for Nothing {
         fn decide(
             &self,
             _: StreamId,
@@ -199,10 +199,10 @@ mod tests {
 
     #[test]
     fn a_token_is_good_for_one_caller_one_subject_and_what_was_shown_and_for_one_program() {
-        let desk = Desk::new(Arc::new(Nothing));
+        let backend = SignedControl::new(Arc::new(Nothing));
         let of = |name: &str| {
             let caller = Caller { principal: Principal::authenticated(name), scopes: Scopes::ALL };
-            desk.signer(&caller).unwrap()
+            backend.signer(&caller).unwrap()
         };
         let (task, other) = (StreamId::task("a", "t").unwrap(), StreamId::task("a", "u").unwrap());
         let token = of("ada").token(&task, "approval_1", "00");
@@ -216,11 +216,11 @@ mod tests {
         ] {
             assert!(!of(by).has_signed(&token, task, about, shown), "{by} {about} {shown}");
         }
-        let again = Desk::new(Arc::new(Nothing));
+        let again = SignedControl::new(Arc::new(Nothing));
         let ada = Caller { principal: Principal::authenticated("ada"), scopes: Scopes::ALL };
         assert!(!again.signer(&ada).unwrap().has_signed(&token, &task, "approval_1", "00"));
         let reader = Caller { scopes: Scopes::NONE.with(Scope::Read), ..ada };
-        assert!(desk.signer(&reader).is_none());
+        assert!(backend.signer(&reader).is_none());
     }
 
     #[test]

@@ -8,10 +8,10 @@ use proto_events::id::StreamId;
 use proto_events::json::{JsonObject, JsonText};
 
 use crate::error::Problem;
-use crate::face::body::{BodyError, RequestBody};
-use crate::face::path::form;
+use crate::handler::body::{BodyError, RequestBody};
+use crate::handler::path::form;
 use crate::inspect::answer::PageAnswer;
-use crate::inspect::control::{Desk, caller_of, check_origin};
+use crate::inspect::control::{SignedControl, caller_of, check_origin};
 use crate::inspect::frame::Cx;
 use crate::limits::INSPECT_FORM_MAX;
 
@@ -21,13 +21,13 @@ use crate::limits::INSPECT_FORM_MAX;
 /// [`Problem`] if the form is not one of ours, the caller may not decide, or the decision is refused.
 pub(crate) async fn decided(
     cx: &Cx,
-    desk: &Desk,
+    backend: &SignedControl,
     parts: &Parts,
     body: RequestBody,
 ) -> Result<PageAnswer, Problem> {
     check_origin(&parts.headers)?;
     let caller = caller_of(parts);
-    let signer = desk.signer(&caller);
+    let signer = backend.signer(&caller);
     let signer = signer.ok_or_else(|| Problem::forbidden("the caller does not have the scope of control"))?;
     let fields = DecisionFields::read(parts, body).await?;
     let task =
@@ -38,7 +38,7 @@ pub(crate) async fn decided(
         return Err(Problem::new(StatusCode::CONFLICT, "form", why));
     }
     let decision = fields.decision(about)?;
-    desk.decide(task.clone(), decision, caller).await?;
+    backend.decide(task.clone(), decision, caller).await?;
     Ok(PageAnswer::Other(cx.links.stream(&task), None))
 }
 

@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::api::bounded_reads::{read, unread};
 use crate::api::records::{Lines, turn_to_follow};
 use crate::error::Problem;
-use crate::face::connection::StopSignal;
+use crate::handler::connection::StopSignal;
 use crate::inspect::answer::PageAnswer;
 use crate::inspect::escape::visible;
 use crate::inspect::event_filter::EventFilter;

@@ -7,8 +7,8 @@ use proto_events::id::{StreamId, Version};
 use taskreel_log::views::{Field, Filter, Term};
 
 use crate::error::Problem;
-use crate::face::path::{pairs, segments};
-use crate::face::time::{Bound, time_of};
+use crate::handler::path::{pairs, segments};
+use crate::handler::time::{Bound, time_of};
 use crate::inspect::address::of_piece;
 
 /// A page.

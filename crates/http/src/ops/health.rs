@@ -16,7 +16,7 @@ use crate::auth::refusals::Refusals;
 #[cfg(feature = "client")]
 use crate::client::registration::{self, RegistrationWatch};
 use crate::error::Problem;
-use crate::face::message::{Face, Request, Response, ResponseBody};
+use crate::handler::message::{HttpHandler, Request, Response, ResponseBody};
 use crate::ops::request_counts::Requests;
 
 /// The time for which the tasks that wait for a person are not counted anew: they are read from the log.
@@ -28,7 +28,7 @@ const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// The media type of what probes answer.
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// The face with the server's health and figures: `GET /healthz`, `/readyz` and `/metrics`.
+/// The handler with the server's health and figures: `GET /healthz`, `/readyz` and `/metrics`.
 #[derive(Debug, Clone)]
 pub struct Ops(Arc<Inner>);
 
@@ -53,7 +53,7 @@ struct Waits {
 }
 
 impl Ops {
-    /// Returns the face of a system, with the counts of a server's requests.
+    /// Returns the handler of a system, with the counts of a server's requests.
     pub fn new(system: System, requests: Arc<Requests>, refusals: Arc<Refusals>) -> Self {
         let (ends, waits) = (AtomicBool::new(false), Mutex::default());
         Self(Arc::new(Inner {
@@ -80,7 +80,7 @@ impl Ops {
     }
 }
 
-impl Face for Ops {
+impl HttpHandler for Ops {
     fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {

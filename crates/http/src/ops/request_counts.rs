@@ -10,7 +10,7 @@ use taskreel::{BoxFuture, Exposition};
 use taskreel_log::api::Histogram;
 
 use crate::auth::routes::{RouteClass, rule_of};
-use crate::face::message::{Face, Request, Response};
+use crate::handler::message::{HttpHandler, Request, Response};
 
 /// The bounds of the times to an answer's head, in microseconds.
 const ANSWER_MICROS: &[u64] = &[
@@ -18,7 +18,7 @@ const ANSWER_MICROS: &[u64] = &[
     60_000_000,
 ];
 
-/// The statuses that are counted each for itself: those that faces answer with. Others count by their class.
+/// The statuses that are counted each for itself: those that handlers answer with. Others count by their class.
 const STATUSES: [u16; 24] = [
     101, 200, 204, 304, 307, 400, 401, 403, 404, 405, 406, 408, 409, 410, 413, 415, 416, 422, 426, 429, 431,
     500, 503, 504,
@@ -81,22 +81,22 @@ impl Requests {
     }
 }
 
-/// A face whose requests are counted. It stands before all others.
-pub struct CountedFace {
-    face: Arc<dyn Face>,
+/// A handler whose requests are counted. It stands before all others.
+pub struct CountedHandler {
+    handler: Arc<dyn HttpHandler>,
     requests: Arc<Requests>,
 }
 
-impl std::fmt::Debug for CountedFace {
+impl std::fmt::Debug for CountedHandler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CountedFace").field("requests", &self.requests).finish_non_exhaustive()
     }
 }
 
-impl CountedFace {
-    /// Counts the requests of a face.
-    pub fn new(face: Arc<dyn Face>, requests: Arc<Requests>) -> Self {
-        Self { face, requests }
+impl CountedHandler {
+    /// Counts the requests of a handler.
+    pub fn new(handler: Arc<dyn HttpHandler>, requests: Arc<Requests>) -> Self {
+        Self { handler, requests }
     }
 }
 
@@ -109,14 +109,14 @@ impl Drop for InFlight {
     }
 }
 
-impl Face for CountedFace {
+impl HttpHandler for CountedHandler {
     fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
         let is_upgrade = *request.method() == Method::GET && request.headers().contains_key(UPGRADE);
         let class = rule_of(request.method(), request.uri().path(), is_upgrade).class;
         let began = Instant::now();
         self.requests.in_flight.fetch_add(1, Ordering::Relaxed);
         let guard = InFlight(Arc::clone(&self.requests));
-        let answer = self.face.answer(request);
+        let answer = self.handler.answer(request);
         Box::pin(async move {
             let response = answer.await;
             guard.0.record(class, response.status(), began);
@@ -125,14 +125,14 @@ impl Face for CountedFace {
     }
 
     fn checks_callers(&self) -> bool {
-        self.face.checks_callers()
+        self.handler.checks_callers()
     }
 
     fn serves(&self, path: &str) -> bool {
-        self.face.serves(path)
+        self.handler.serves(path)
     }
 
     fn takes(&self, method: &Method, path: &str) -> bool {
-        self.face.takes(method, path)
+        self.handler.takes(method, path)
     }
 }

@@ -3,7 +3,7 @@
 use taskreel::{System, TaskState};
 
 use crate::error::Problem;
-use crate::face::respond::escaped;
+use crate::handler::respond::escaped;
 
 /// The look of both pages.
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:44rem;padding:0 1rem;\

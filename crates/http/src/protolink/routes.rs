@@ -1,4 +1,4 @@
-//! The face: requests become operations, and what comes of them becomes responses.
+//! The handler: requests become operations, and what comes of them becomes responses.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use taskreel::{BoxFuture, System};
 use crate::auth::allowance::Allowance;
 use crate::auth::caller::Caller;
 use crate::error::Problem;
-use crate::face::body::RequestBody;
-use crate::face::connection::{StopSignal, base_url, mounted_at};
-use crate::face::json::read_json;
-use crate::face::message::{Face, Request, Response};
-use crate::face::path::segments;
-use crate::face::respond;
-use crate::face::sse::{SseFrame, event_stream};
-use crate::face::websocket::{is_upgrade, upgrade};
+use crate::handler::body::RequestBody;
+use crate::handler::connection::{StopSignal, base_url, mounted_at};
+use crate::handler::json::read_json;
+use crate::handler::message::{HttpHandler, Request, Response};
+use crate::handler::path::segments;
+use crate::handler::respond;
+use crate::handler::sse::{SseFrame, event_stream};
+use crate::handler::websocket::{is_upgrade, upgrade};
 use crate::limits::SSE_HEARTBEAT;
 use crate::protolink::carry::{CarryOutcome, carry_out};
 use crate::protolink::operation::{PathMeaning, find};
@@ -47,7 +47,7 @@ pub struct Protolink {
 }
 
 impl Protolink {
-    /// Returns the face of a system's agents.
+    /// Returns the handler of a system's agents.
     pub fn new(system: System) -> Self {
         Self { system, url: None }
     }
@@ -79,7 +79,7 @@ impl Protolink {
     }
 }
 
-impl Face for Protolink {
+impl HttpHandler for Protolink {
     fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
         let (system, url) = (self.system.clone(), self.url.clone());
         Box::pin(async move {

@@ -1,6 +1,6 @@
 //! The page about a registry.
 
-use crate::face::respond::escaped;
+use crate::handler::respond::escaped;
 use crate::registry::agents::AgentRegistration;
 
 /// The look of the page.

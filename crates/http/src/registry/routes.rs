@@ -1,4 +1,4 @@
-//! The face of a registry: Protolink's routes.
+//! The handler of a registry: Protolink's routes.
 
 use http::StatusCode;
 use http::request::Parts;
@@ -10,12 +10,12 @@ use taskreel::BoxFuture;
 
 use crate::auth::caller::{Caller, Scope};
 use crate::error::Problem;
-use crate::face::body::RequestBody;
-use crate::face::connection::mounted_at;
-use crate::face::json::read_json;
-use crate::face::message::{Face, Request, Response};
-use crate::face::path::pairs;
-use crate::face::respond;
+use crate::handler::body::RequestBody;
+use crate::handler::connection::mounted_at;
+use crate::handler::json::read_json;
+use crate::handler::message::{HttpHandler, Request, Response};
+use crate::handler::path::pairs;
+use crate::handler::respond;
 use crate::registry::agents::Registry;
 use crate::registry::filter::AgentFilter;
 use crate::registry::page;
@@ -33,20 +33,20 @@ pub const REGISTRY_ENDPOINTS: [EndpointSpec; 5] = [
 /// The parameters of a query that are credentials and no fields of cards.
 const CREDENTIALS: [&str; 3] = ["api_key", "apikey", "token"];
 
-/// The face of a registry.
+/// The handler of a registry.
 #[derive(Debug, Clone)]
-pub struct RegistryFace {
+pub struct RegistryHandler {
     registry: Registry,
     is_alone: bool,
 }
 
-impl RegistryFace {
-    /// Returns the face of a registry beside an agent's.
+impl RegistryHandler {
+    /// Returns the handler of a registry beside an agent's.
     pub fn new(registry: Registry) -> Self {
         Self { registry, is_alone: false }
     }
 
-    /// Returns the face of a registry on a port of its own, where its page is at `/status` too.
+    /// Returns the handler of a registry on a port of its own, where its page is at `/status` too.
     pub fn alone(registry: Registry) -> Self {
         Self { registry, is_alone: true }
     }
@@ -62,18 +62,18 @@ fn endpoint_path(path: &str, is_alone: bool) -> Option<&'static str> {
     }
 }
 
-impl Face for RegistryFace {
+impl HttpHandler for RegistryHandler {
     fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
-        let face = self.clone();
+        let handler = self.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let is_head = parts.method == http::Method::HEAD;
-            let mut response = match face.answered(parts, body).await {
+            let mut response = match handler.answered(parts, body).await {
                 Ok(response) => response,
                 Err(problem) => problem.into_response(),
             };
             if is_head {
-                *response.body_mut() = crate::face::message::ResponseBody::Whole(bytes::Bytes::new());
+                *response.body_mut() = crate::handler::message::ResponseBody::Whole(bytes::Bytes::new());
             }
             response
         })
@@ -84,7 +84,7 @@ impl Face for RegistryFace {
     }
 }
 
-impl RegistryFace {
+impl RegistryHandler {
     async fn answered(&self, parts: Parts, body: RequestBody) -> Result<Response, Problem> {
         let path = parts.uri.path();
         let Some(path) = endpoint_path(path, self.is_alone) else {

@@ -9,9 +9,9 @@ pub enum ServeError {
     /// No address was given, or the name has none.
     #[error("no address to listen at")]
     NoAddress,
-    /// The address is one for other machines, and no face asks its callers for a credential.
+    /// The address is one for other machines, and no handler asks its callers for a credential.
     #[error(
-        "other machines reach {address}, and callers are asked for no credential: put a `Guard` with credentials before the faces, or listen at a loopback address"
+        "other machines reach {address}, and callers are asked for no credential: put a `Guard` with credentials before the handlers, or listen at a loopback address"
     )]
     Unguarded {
         /// The address.

@@ -18,11 +18,11 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc};
 use tower_service::Service as _;
 
-use crate::face::body::BodyTimes;
-use crate::face::connection::{ClientAddress, StopSignal};
-use crate::face::message::{Face, Request, Response, ResponseBody};
-use crate::face::tower::{FaceBody, FaceService};
-use crate::face::trailers::is_grpc;
+use crate::handler::body::BodyTimes;
+use crate::handler::connection::{ClientAddress, StopSignal};
+use crate::handler::message::{HttpHandler, Request, Response, ResponseBody};
+use crate::handler::tower::{HandlerBody, HandlerService};
+use crate::handler::trailers::is_grpc;
 use crate::limits::{GRPC_CALLS_MAX, GRPC_IDLE_MAX, GRPC_PING, HEADERS_MAX};
 
 /// The pause before a connection is accepted again where the process has no more descriptors.
@@ -30,7 +30,7 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
 /// A port that is about to answer.
 pub(crate) struct Port {
-    pub(crate) face: Arc<dyn Face>,
+    pub(crate) handler: Arc<dyn HttpHandler>,
     pub(crate) times: BodyTimes,
     pub(crate) head_time: Duration,
     pub(crate) workers: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Port {
 /// The parts of a port that each connection needs.
 #[derive(Clone)]
 struct PortState {
-    service: FaceService,
+    service: HandlerService,
     head_time: Duration,
     stopping: StopSignal,
     #[cfg(feature = "tls")]
@@ -66,7 +66,7 @@ impl Port {
     async fn serve(self, listeners: Vec<TcpListener>) -> std::io::Result<()> {
         let (open, mut closed) = mpsc::channel(1);
         let shared = PortState {
-            service: FaceService::new(Arc::new(AsGrpc(self.face))).body_times(self.times),
+            service: HandlerService::new(Arc::new(AsGrpc(self.handler))).body_times(self.times),
             head_time: self.head_time,
             stopping: self.stopping.clone(),
             #[cfg(feature = "tls")]
@@ -181,11 +181,13 @@ async fn carry(
             request.extensions_mut().insert(ClientAddress(client));
             request.extensions_mut().insert(stopping.clone());
             if is_tls {
-                request.extensions_mut().insert(crate::face::connection::OverTls);
+                request.extensions_mut().insert(crate::handler::connection::OverTls);
             }
             let answer = service.clone().call(request);
             async move {
-                answer.await.map(|response: HttpResponse<FaceBody>| response.map(|body| body.holding(call)))
+                answer
+                    .await
+                    .map(|response: HttpResponse<HandlerBody>| response.map(|body| body.holding(call)))
             }
         })
     };
@@ -243,10 +245,10 @@ async fn idle(calls: &OpenCalls, head_time: Duration) {
     }
 }
 
-/// The faces of the port, with what they refuse as statuses of gRPC.
-struct AsGrpc(Arc<dyn Face>);
+/// The handlers of the port, with what they refuse as statuses of gRPC.
+struct AsGrpc(Arc<dyn HttpHandler>);
 
-impl Face for AsGrpc {
+impl HttpHandler for AsGrpc {
     fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
         let is_call = is_grpc(request.headers());
         let answer = self.0.answer(request);

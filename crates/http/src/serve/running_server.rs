@@ -6,7 +6,7 @@ use std::time::Duration;
 use actix_web::dev::{Server as ActixServer, ServerHandle};
 use tokio::sync::{oneshot, watch};
 
-use crate::face::connection::Phase;
+use crate::handler::connection::Phase;
 use crate::serve::error::ServeError;
 
 /// A server that runs on threads of its own. Dropping it stops the server as [`RunningServer::stop`] does, without waiting.

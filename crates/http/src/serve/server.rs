@@ -1,4 +1,4 @@
-//! The parts of a server: its faces, its bounds, its address.
+//! The parts of a server: its handlers, its bounds, its address.
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use actix_web::{App, HttpServer};
 use socket2::{Domain, Protocol, Socket, Type};
 use taskreel::System;
 
-use crate::face::actix::{Carrier, actix_service};
-use crate::face::body::BodyTimes;
-use crate::face::connection::StopSignal;
-use crate::face::message::Face;
-use crate::face::mounts::Mounted;
+use crate::handler::actix::{Carrier, actix_service};
+use crate::handler::body::BodyTimes;
+use crate::handler::connection::StopSignal;
+use crate::handler::message::HttpHandler;
+use crate::handler::mounts::Mounted;
 use crate::limits::{CONNECTIONS_MAX, GRACE, HEAD_TIME_MAX, KEEP_ALIVE, READER_STALL_MAX};
 use crate::protolink::Protolink;
 use crate::serve::error::ServeError;
@@ -30,14 +30,14 @@ const BACKLOG: i32 = 1024;
 /// use taskreel_http::{Protolink, Server};
 ///
 /// # async fn run(system: System) -> Result<(), taskreel_http::ServeError> {
-/// let serving = Server::new().face("/", Arc::new(Protolink::new(system))).start("127.0.0.1:0").await?;
+/// let serving = Server::new().mount("/", Arc::new(Protolink::new(system))).start("127.0.0.1:0").await?;
 /// println!("listening at {}", serving.address());
 /// serving.stop().await
 /// # }
 /// ```
 #[derive(Debug, Clone)]
 pub struct Server {
-    faces: Mounted,
+    handlers: Mounted,
     workers: usize,
     grace: Duration,
     times: BodyTimes,
@@ -53,7 +53,7 @@ pub struct Server {
 impl Default for Server {
     fn default() -> Self {
         Self {
-            faces: Mounted::new(),
+            handlers: Mounted::new(),
             workers: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             grace: GRACE,
             times: BodyTimes::default(),
@@ -69,23 +69,23 @@ impl Default for Server {
 }
 
 impl Server {
-    /// Returns a server without a face.
+    /// Returns a server without a handler.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a face at a prefix, as [`Mounted::face`] does.
+    /// Adds a handler at a prefix, as [`Mounted::mount`] does.
     #[must_use]
-    pub fn face(mut self, prefix: &str, face: Arc<dyn Face>) -> Self {
-        self.faces = self.faces.face(prefix, face);
+    pub fn mount(mut self, prefix: &str, handler: Arc<dyn HttpHandler>) -> Self {
+        self.handlers = self.handlers.mount(prefix, handler);
         self
     }
 
-    /// Puts the faces that were added so far behind another one, such as a check of credentials.
+    /// Puts the handlers that were added so far behind another one, such as a check of credentials.
     #[must_use]
-    pub fn behind(mut self, wrap: impl FnOnce(Arc<dyn Face>) -> Arc<dyn Face>) -> Self {
-        let faces = std::mem::take(&mut self.faces);
-        self.faces = Mounted::new().face("/", wrap(Arc::new(faces)));
+    pub fn behind(mut self, wrap: impl FnOnce(Arc<dyn HttpHandler>) -> Arc<dyn HttpHandler>) -> Self {
+        let handlers = std::mem::take(&mut self.handlers);
+        self.handlers = Mounted::new().mount("/", wrap(Arc::new(handlers)));
         self
     }
 
@@ -139,7 +139,7 @@ impl Server {
         self
     }
 
-    /// Lets the server listen for other machines though no face asks its callers for a credential: for a host where something
+    /// Lets the server listen for other machines though no handler asks its callers for a credential: for a host where something
     /// before it does.
     #[must_use]
     pub fn for_everybody(mut self) -> Self {
@@ -158,7 +158,7 @@ impl Server {
     /// Binds the addresses and begins to answer there. Port 0 is any free one; [`RunningServer::address`] names it.
     ///
     /// # Errors
-    /// [`ServeError`] if an address cannot be bound, or one is for other machines and a face asks its callers for no
+    /// [`ServeError`] if an address cannot be bound, or one is for other machines and a handler asks its callers for no
     /// credential ([`Server::for_everybody`]).
     pub async fn start(self, addresses: impl ToSocketAddrs) -> Result<RunningServer, ServeError> {
         let listeners = self.listeners(addresses)?;
@@ -169,19 +169,19 @@ impl Server {
     }
 
     /// Binds the addresses and begins to answer there over HTTP/2 with trailers, as gRPC needs: for a port of its own with
-    /// [`A2a::grpc`](crate::A2a::grpc). What its faces refuse, a missing credential for one, is told as a status of gRPC.
+    /// [`A2a::grpc`](crate::A2a::grpc). What its handlers refuse, a missing credential for one, is told as a status of gRPC.
     ///
     /// # Errors
     /// As of [`Server::start`].
     #[cfg(feature = "grpc")]
-    #[allow(clippy::unused_async, reason = "the same face as `start`")]
+    #[allow(clippy::unused_async, reason = "the same handler as `start`")]
     pub async fn start_grpc(self, addresses: impl ToSocketAddrs) -> Result<RunningServer, ServeError> {
         let listeners = self.listeners(addresses)?;
         let bound: Result<Vec<_>, _> = listeners.iter().map(TcpListener::local_addr).collect();
         let (say, stopping) = StopSignal::new();
         let grace = self.grace;
         let port = crate::serve::grpc::Port {
-            face: Arc::new(self.faces),
+            handler: Arc::new(self.handlers),
             times: self.times,
             head_time: self.head_time,
             workers: self.workers,
@@ -195,7 +195,7 @@ impl Server {
 
     fn listeners(&self, addresses: impl ToSocketAddrs) -> Result<Vec<TcpListener>, ServeError> {
         let mut listeners = Vec::new();
-        let is_open = self.is_for_everybody || self.faces.checks_callers();
+        let is_open = self.is_for_everybody || self.handlers.checks_callers();
         for address in addresses.to_socket_addrs()? {
             if !is_open && !address.ip().to_canonical().is_loopback() {
                 return Err(ServeError::Unguarded { address });
@@ -222,8 +222,8 @@ impl Server {
 
     /// Returns the server of actix-web. It must be called on the thread that runs it.
     fn actix(self, listeners: Vec<TcpListener>, stopping: StopSignal) -> std::io::Result<ActixServer> {
-        let face: Arc<dyn Face> = Arc::new(self.faces);
-        let carrier = Carrier { times: self.times, stopping: Some(stopping), ..Carrier::new(face, "") };
+        let handler: Arc<dyn HttpHandler> = Arc::new(self.handlers);
+        let carrier = Carrier { times: self.times, stopping: Some(stopping), ..Carrier::new(handler, "") };
         let make = move || App::new().default_service(actix_service(carrier.clone()));
         // The connections that are still open when the grace time is over are cut off by then.
         let patience = self.grace.saturating_add(Duration::from_secs(2)).as_secs().max(1);
@@ -261,7 +261,7 @@ impl Server {
 /// # Errors
 /// [`ServeError`] if the address cannot be bound, or is one for other machines.
 pub async fn serve(system: System, addresses: impl ToSocketAddrs) -> Result<RunningServer, ServeError> {
-    Server::new().face("/", Arc::new(Protolink::new(system))).start(addresses).await
+    Server::new().mount("/", Arc::new(Protolink::new(system))).start(addresses).await
 }
 
 #[cfg(test)]

@@ -8,17 +8,17 @@ use taskreel::{Builder, Message, Part, System};
 use taskreel_log::memory::MemoryStore;
 use tokio::sync::Semaphore;
 
-/// The door behind which a task that is told to `wait` stays until it is opened.
+/// The gate behind which a task that is told to `wait` stays until it is opened.
 #[derive(Clone)]
-pub(crate) struct Door(Arc<Semaphore>);
+pub(crate) struct Gate(Arc<Semaphore>);
 
-impl Door {
+impl Gate {
     pub(crate) fn shut() -> Self {
         Self(Arc::new(Semaphore::new(0)))
     }
 
-    /// Waits until the door lets one task through.
-    #[allow(dead_code, reason = "not each program that uses the agent has others at the door")]
+    /// Waits until the gate lets one task through.
+    #[allow(dead_code, reason = "not each program that uses the agent has others at the gate")]
     pub(crate) async fn pass(&self) {
         self.0.acquire().await.unwrap().forget();
     }
@@ -31,15 +31,15 @@ impl Door {
 }
 
 /// Gives a builder the handler.
-pub(crate) fn with_handler(builder: Builder, door: &Door) -> Builder {
-    let door = door.0.clone();
+pub(crate) fn with_handler(builder: Builder, gate: &Gate) -> Builder {
+    let gate = gate.0.clone();
     builder.handler(move |cx: HandlerContext, message: Message| {
-        let door = Arc::clone(&door);
-        async move { work(&cx, &message, &door).await }
+        let gate = Arc::clone(&gate);
+        async move { work(&cx, &message, &gate).await }
     })
 }
 
-async fn work(cx: &HandlerContext, message: &Message, door: &Semaphore) -> Result<HandlerEnd, ToolError> {
+async fn work(cx: &HandlerContext, message: &Message, gate: &Semaphore) -> Result<HandlerEnd, ToolError> {
     let text = message.parts.first().and_then(|part| part.content().to_str()).unwrap_or_default();
     match text.as_str() {
         "ask" => Ok(HandlerEnd::InputRequired("Which city?".into())),
@@ -50,14 +50,14 @@ async fn work(cx: &HandlerContext, message: &Message, door: &Semaphore) -> Resul
             Ok(HandlerEnd::Replied)
         }
         "reply late" => {
-            door.acquire().await.unwrap().forget();
+            gate.acquire().await.unwrap().forget();
             cx.say("only words").await?;
             Ok(HandlerEnd::Replied)
         }
         "fail" => Ok(HandlerEnd::Failed("no paper".into())),
         "wait" => {
             cx.say("waiting").await?;
-            door.acquire().await.unwrap().forget();
+            gate.acquire().await.unwrap().forget();
             Ok(HandlerEnd::Completed)
         }
         "report" => {
@@ -74,7 +74,7 @@ async fn work(cx: &HandlerContext, message: &Message, door: &Semaphore) -> Resul
 }
 
 /// Starts the agent, with its log in memory.
-pub(crate) async fn agent(door: &Door) -> System {
+pub(crate) async fn agent(gate: &Gate) -> System {
     let builder = System::builder("in memory").store(Arc::new(MemoryStore::new()));
-    with_handler(builder, door).start().await.unwrap()
+    with_handler(builder, gate).start().await.unwrap()
 }

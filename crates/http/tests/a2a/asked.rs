@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use taskreel::System;
 use taskreel_http::a2a::PushDeliveries;
-use taskreel_http::{A2a, Face, Mounted, Protolink};
+use taskreel_http::{A2a, HttpHandler, Mounted, Protolink};
 
 use crate::support::{Answer, Host, Named, connect, hosts_of, request, send};
 
@@ -23,24 +23,24 @@ pub(crate) const ALL: [Binding; 4] = [Binding::Rpc1, Binding::Rpc03, Binding::Re
 /// The answer: the result, or the error with its code (the status over REST) and its reason.
 pub(crate) type Came = Result<Value, (i64, String)>;
 
-/// Returns the face beside Protolink's, behind a check of callers that trusts a header.
-pub(crate) fn face(system: &System) -> Arc<dyn Face> {
-    let faces = Mounted::new()
-        .face("/", Arc::new(A2a::new(system.clone())))
-        .face("/", Arc::new(Protolink::new(system.clone())));
-    Arc::new(Named(Arc::new(faces)))
+/// Returns the handler beside Protolink's, behind a check of callers that trusts a header.
+pub(crate) fn handler(system: &System) -> Arc<dyn HttpHandler> {
+    let handlers = Mounted::new()
+        .mount("/", Arc::new(A2a::new(system.clone())))
+        .mount("/", Arc::new(Protolink::new(system.clone())));
+    Arc::new(Named(Arc::new(handlers)))
 }
 
-/// Returns the face with webhooks, behind the same check.
-pub(crate) fn face_with(system: &System, pushing: &PushDeliveries) -> Arc<dyn Face> {
-    let faces = Mounted::new()
-        .face("/", Arc::new(A2a::new(system.clone()).push(pushing)))
-        .face("/", Arc::new(Protolink::new(system.clone())));
-    Arc::new(Named(Arc::new(faces)))
+/// Returns the handler with webhooks, behind the same check.
+pub(crate) fn handler_with(system: &System, pushing: &PushDeliveries) -> Arc<dyn HttpHandler> {
+    let handlers = Mounted::new()
+        .mount("/", Arc::new(A2a::new(system.clone()).push(pushing)))
+        .mount("/", Arc::new(Protolink::new(system.clone())));
+    Arc::new(Named(Arc::new(handlers)))
 }
 
 pub(crate) async fn hosts(system: &System) -> [Host; 2] {
-    hosts_of(face(system)).await
+    hosts_of(handler(system)).await
 }
 
 impl Binding {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use taskreel_http::{A2a, Mounted, Protolink};
 use taskreel_log::audit::verify;
 
-use crate::agent::{Door, with_handler};
+use crate::agent::{Gate, with_handler};
 use crate::asked::{ALL, hosts};
 use crate::bad_requests_support::{Random, request_to};
 use crate::support::{Host, builder, connect, hosts_of};
@@ -54,7 +54,7 @@ fn judged(status: u16, head: &str, body: &str) -> Result<bool, &'static str> {
         return Ok(false);
     }
     match status {
-        // A head that the server itself refuses, another face's path, a body of another face.
+        // A head that the server itself refuses, another handler's path, a body of another handler.
         400 | 404 | 405 | 426 | 431 if body.is_empty() || !body.starts_with('{') => return Ok(true),
         200 | 400 | 404 | 405 | 408 | 413 | 415 | 422 | 429 => {}
         _ => return Err("no status of the table"),
@@ -72,12 +72,12 @@ fn judged(status: u16, head: &str, body: &str) -> Result<bool, &'static str> {
 async fn requests_of_a_generator_to_the_routes_of_a2a_get_typed_answers_and_refused_ones_change_nothing() {
     let set = |name: &str, usual| std::env::var(name).ok().map_or(usual, |text| text.parse().unwrap());
     let (requests, seed) = (set("TASKREEL_BAD_REQUESTS", REQUESTS), set("TASKREEL_BAD_SEED", 13));
-    let system = with_handler(builder(), &Door::shut()).start().await.unwrap();
-    let faces = Mounted::new()
-        .face("/", Arc::new(A2a::new(system.clone())))
-        .face("/", Arc::new(Protolink::new(system.clone())));
+    let system = with_handler(builder(), &Gate::shut()).start().await.unwrap();
+    let handlers = Mounted::new()
+        .mount("/", Arc::new(A2a::new(system.clone())))
+        .mount("/", Arc::new(Protolink::new(system.clone())));
     let (mut refused, mut done) = (0, 0);
-    for host in hosts_of(Arc::new(faces)).await {
+    for host in hosts_of(Arc::new(handlers)).await {
         let mut random = Random::new(seed);
         for n in 0..requests {
             let before = system.log().head().unwrap();

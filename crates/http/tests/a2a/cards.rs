@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::asked::hosts;
 use crate::support::{ask, builder, request, send};
 
@@ -49,7 +49,7 @@ async fn a_card_is_readable_by_both_versions_and_is_not_sent_twice() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_without_tools_has_a_skill_of_its_own_name_and_protolinks_paths_stay_its_own() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts(&system).await {
         let card = ask(&host, "GET", "/.well-known/agent-card.json", "").await.json();
         assert_eq!(card["skills"].as_array().unwrap().len(), 1, "{card}");

@@ -11,7 +11,7 @@ use taskreel_log::memory::MemoryStore;
 use taskreel_log::sled::SledStore;
 use tokio::sync::Semaphore;
 
-use crate::asked::{ALL, Binding, face, hosts};
+use crate::asked::{ALL, Binding, handler, hosts};
 use crate::streams::{id, kind, message, words};
 use crate::support::{Connection, Host, actix, connect};
 
@@ -227,7 +227,7 @@ async fn a_stream_that_breaks_off_in_the_middle_of_an_answer_ends_with_the_same_
 async fn start(dir: &Path, model: &Slow) -> (System, Host) {
     let store = Arc::new(SledStore::open(dir).unwrap());
     let system = System::builder(dir).log(store).infer(model.clone()).start().await.unwrap();
-    let host = actix(face(&system)).await;
+    let host = actix(handler(&system)).await;
     (system, host)
 }
 

@@ -14,8 +14,8 @@ use taskreel::{JsonObject, JsonText, Message, System};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::{Clock, Ports, SystemClock};
 
-use crate::agent::{Door, with_handler};
-use crate::asked::{Binding, face};
+use crate::agent::{Gate, with_handler};
+use crate::asked::{Binding, handler};
 use crate::streams::message;
 use crate::support::{actix, ask, connect};
 
@@ -53,8 +53,8 @@ async fn a_crowd_that_its_tasks_mailbox_does_not_hold_gets_a_stream_each() {
     let clock = Arc::new(HeldClock::default());
     let ports = Ports { clock: Arc::<HeldClock>::clone(&clock), ..Ports::default() };
     let builder = System::builder("in memory").store(Arc::new(MemoryStore::new())).ports(ports).arbiters(1);
-    let system = with_handler(builder, &Door::shut()).start().await.unwrap();
-    let host = actix(face(&system)).await;
+    let system = with_handler(builder, &Gate::shut()).start().await.unwrap();
+    let host = actix(handler(&system)).await;
     let frames = Binding::Rpc1.frames(&host, "stream", &message(Binding::Rpc1, "wait"), &[], 2).await;
     let id = frames[0].1["task"]["id"].as_str().unwrap().to_owned();
     let task = system.task(&id).unwrap();
@@ -108,7 +108,7 @@ async fn talks(cx: HandlerContext, _: Message) -> Result<HandlerEnd, ToolError> 
 async fn a_stream_that_begins_at_any_moment_has_each_event_behind_its_beginning_once() {
     let system = System::builder("in memory").store(Arc::new(MemoryStore::new())).handler(talks);
     let system = system.start().await.unwrap();
-    let host = actix(face(&system)).await;
+    let host = actix(handler(&system)).await;
     for round in 0..5_usize {
         let mut first = connect(&host).await;
         let request = Binding::Rpc1.request("stream", &message(Binding::Rpc1, "go"), &[]);

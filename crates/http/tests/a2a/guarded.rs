@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use taskreel_http::{A2a, Access, Face, Guard};
+use taskreel_http::{A2a, Access, Guard, HttpHandler};
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::asked::{ALL, Binding};
 use crate::support::{Answer, Host, hosts_of, request, send};
 
@@ -28,9 +28,9 @@ async fn the_card_needs_no_credential_and_each_operation_its_scope_whatever_the_
     }
     std::fs::write(dir.path().join("auth.json"), FILE).unwrap();
     let access = Access::open().with_file(&dir.path().join("auth.json")).unwrap();
-    let system = agent(&Door::shut()).await;
-    let face: Arc<dyn Face> = Arc::new(A2a::new(system.clone()).secured());
-    for host in hosts_of(Arc::new(Guard::new(access, face))).await {
+    let system = agent(&Gate::shut()).await;
+    let handler: Arc<dyn HttpHandler> = Arc::new(A2a::new(system.clone()).secured());
+    for host in hosts_of(Arc::new(Guard::new(access, handler))).await {
         let card = send(&host, &request("GET", "/.well-known/agent-card.json", &[], "")).await;
         assert_eq!(card.status, 200, "{card:?}");
         let card = card.json();

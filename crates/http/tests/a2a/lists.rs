@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use taskreel::System;
 use taskreel_log::sled::SledStore;
 
-use crate::agent::{Door, with_handler};
-use crate::asked::{Binding, face};
+use crate::agent::{Gate, with_handler};
+use crate::asked::{Binding, handler};
 use crate::stepping::Stepping;
 use crate::support::{Host, actix};
 
@@ -135,17 +135,17 @@ async fn lists_are_what_a_plain_model_says_for_every_caller_filter_and_page_afte
     let dir = tempfile::tempdir().unwrap();
     let start = || {
         let store = Arc::new(SledStore::open(dir.path()).unwrap());
-        with_handler(System::builder(dir.path()).log(store), &Door::shut()).start()
+        with_handler(System::builder(dir.path()).log(store), &Gate::shut()).start()
     };
     let system = start().await.unwrap();
-    let host = actix(face(&system)).await;
+    let host = actix(handler(&system)).await;
     let known = tasks(&host, |_| {}).await;
     assert!(known.len() > 50, "{}", known.len());
     compare(&host, &known).await;
     host.stop().await;
     system.shutdown().await.unwrap();
     let system = start().await.unwrap();
-    let host = actix(face(&system)).await;
+    let host = actix(handler(&system)).await;
     compare(&host, &known).await;
     host.stop().await;
     system.shutdown().await.unwrap();
@@ -157,17 +157,17 @@ async fn lists_are_what_a_plain_model_says_while_the_clock_steps_back_and_forth_
     let clock = Arc::new(Stepping::default());
     let start = || {
         let store = Arc::new(SledStore::open(dir.path()).unwrap());
-        with_handler(System::builder(dir.path()).log(store).ports(clock.ports()), &Door::shut()).start()
+        with_handler(System::builder(dir.path()).log(store).ports(clock.ports()), &Gate::shut()).start()
     };
     let system = start().await.unwrap();
-    let host = actix(face(&system)).await;
+    let host = actix(handler(&system)).await;
     let known = tasks(&host, |n| clock.step(n * n / 7)).await;
     compare(&host, &known).await;
     host.stop().await;
     system.shutdown().await.unwrap();
     clock.step(2);
     let system = start().await.unwrap();
-    let host = actix(face(&system)).await;
+    let host = actix(handler(&system)).await;
     compare(&host, &known).await;
     host.stop().await;
     system.shutdown().await.unwrap();

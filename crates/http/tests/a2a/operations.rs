@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use taskreel::handler::ResponderEnd;
 use taskreel_log::memory::MemoryStore;
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::asked::{ALL, Binding, hosts, text_of};
 use crate::support::{ask, model, request, send, with_tools};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_becomes_a_task_that_is_read_and_answered_on_every_binding() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts(&system).await {
         for binding in ALL {
             let done = binding.task(&host, "hello").await;
@@ -78,7 +78,7 @@ async fn a_responder_answers_asks_and_fails_on_every_binding() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_continues_the_task_in_its_context_and_a_session_takes_further_tasks() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts(&system).await {
         for binding in ALL {
             let asked = binding.task(&host, "ask").await;
@@ -109,7 +109,7 @@ async fn an_answer_continues_the_task_in_its_context_and_a_session_takes_further
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sender_that_does_not_wait_gets_the_task_at_work_and_may_cancel_it() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts(&system).await {
         for binding in ALL {
             let message = binding.message("wait", &Value::Null);
@@ -128,7 +128,7 @@ async fn a_sender_that_does_not_wait_gets_the_task_at_work_and_may_cancel_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_are_listed_newest_first_in_pages_and_by_state() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let [host, other] = hosts(&system).await;
     other.stop().await;
     let mut ids = Vec::new();
@@ -211,7 +211,7 @@ async fn a_tool_is_called_by_data_whose_numbers_a_client_made_doubles() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_under_a_key_is_sent_once_and_without_one_as_often_as_it_comes() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts(&system).await {
         for binding in ALL {
             let key = format!("k-{binding:?}-{}", host.name);
@@ -238,7 +238,7 @@ async fn a_message_under_a_key_is_sent_once_and_without_one_as_often_as_it_comes
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_under_a_key_is_given_once_also_when_the_task_is_over() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts(&system).await {
         for binding in ALL {
             let asked = binding.task(&host, "ask").await;

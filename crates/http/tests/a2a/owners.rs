@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::asked::{ALL, hosts};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_of_another_is_not_found_whatever_is_asked_and_not_even_control_shows_it() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts(&system).await {
         for binding in ALL {
             let message = binding.message("ask", &Value::Null);
@@ -56,7 +56,7 @@ fn run(context: &Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_context_leads_into_no_context_of_another_wherever_it_names_it() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts(&system).await {
         for binding in ALL {
             let context = format!("talk-{binding:?}-{}", host.name);

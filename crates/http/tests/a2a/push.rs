@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use taskreel::System;
 use taskreel_http::a2a::PushDeliveries;
 
-use crate::agent::{Door, agent};
-use crate::asked::{ALL, Binding, face_with};
+use crate::agent::{Gate, agent};
+use crate::asked::{ALL, Binding, handler_with};
 use crate::hook::{Hook, noted, quick};
 use crate::support::{Host, actix, ask, hosts_of};
 
@@ -15,16 +15,16 @@ pub(crate) struct Setup {
     pub(crate) pushing: PushDeliveries,
     pub(crate) hook: Hook,
     pub(crate) host: Host,
-    pub(crate) door: Door,
+    pub(crate) gate: Gate,
 }
 
 impl Setup {
     pub(crate) async fn start() -> Self {
-        let door = Door::shut();
-        let system = agent(&door).await;
+        let gate = Gate::shut();
+        let system = agent(&gate).await;
         let pushing = quick().start(&system).unwrap();
-        let host = actix(face_with(&system, &pushing)).await;
-        Self { pushing, hook: Hook::start().await, host, door, system }
+        let host = actix(handler_with(&system, &pushing)).await;
+        Self { pushing, hook: Hook::start().await, host, gate, system }
     }
 
     pub(crate) async fn stop(self) {
@@ -90,10 +90,10 @@ fn own(binding: Binding, answer: &Value) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_is_registered_read_listed_and_removed_on_every_binding_and_its_secrets_are_never_read_back()
  {
-    let (door, hook) = (Door::shut(), Hook::start().await);
-    let system = agent(&door).await;
+    let (gate, hook) = (Gate::shut(), Hook::start().await);
+    let system = agent(&gate).await;
     let pushing = quick().start(&system).unwrap();
-    for host in hosts_of(face_with(&system, &pushing)).await {
+    for host in hosts_of(handler_with(&system, &pushing)).await {
         for binding in ALL {
             let task = binding.task(&host, "ask").await;
             let id = task["id"].as_str().unwrap();

@@ -9,8 +9,8 @@ use serde_json::json;
 use taskreel::System;
 use taskreel_http::a2a::Push;
 
-use crate::agent::{Door, agent};
-use crate::asked::{ALL, Binding, face_with};
+use crate::agent::{Gate, agent};
+use crate::asked::{ALL, Binding, handler_with};
 use crate::hook::{Hook, noted, quick};
 use crate::push::until;
 use crate::support::{Host, actix};
@@ -66,7 +66,7 @@ const REFUSED: &[&str] = &[
 
 async fn host(system: &System, push: &Push) -> (Host, taskreel_http::a2a::PushDeliveries) {
     let pushing = push.start(system).unwrap();
-    (actix(face_with(system, &pushing)).await, pushing)
+    (actix(handler_with(system, &pushing)).await, pushing)
 }
 
 async fn set(host: &Host, task: &str, url: &str) -> crate::asked::Came {
@@ -75,7 +75,7 @@ async fn set(host: &Host, task: &str, url: &str) -> crate::asked::Came {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_is_not_public_is_refused_when_it_is_registered() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let look_up = |name: &str| match name {
         "inside.example" => Ok(vec![IpAddr::from([93, 184, 216, 34]), IpAddr::from([10, 0, 0, 7])]),
         "loop.example" => Ok(vec!["::1".parse().unwrap()]),
@@ -135,7 +135,7 @@ async fn nothing_begins(system: &System, host: &Host) {
 /// A name whose addresses change between the check and the connection leads nowhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_leads_to_this_machine_later_is_not_connected_to() {
-    let (system, hook) = (agent(&Door::shut()).await, Hook::start().await);
+    let (system, hook) = (agent(&Gate::shut()).await, Hook::start().await);
     let is_bad = Arc::new(AtomicBool::new(false));
     let now_bad = Arc::clone(&is_bad);
     let look_up = move |_: &str| {
@@ -163,7 +163,7 @@ async fn a_name_that_leads_to_this_machine_later_is_not_connected_to() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redirect_is_not_followed_wherever_it_leads() {
-    let (system, hook, other) = (agent(&Door::shut()).await, Hook::start().await, Hook::start().await);
+    let (system, hook, other) = (agent(&Gate::shut()).await, Hook::start().await, Hook::start().await);
     let (host, pushing) = host(&system, &quick().attempts(3)).await;
     let url = format!("{}?{}", hook.url("/to"), other.url("/inside"));
     let message = Binding::Rpc1.message("hello", &serde_json::Value::Null);

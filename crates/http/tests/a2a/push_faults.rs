@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use taskreel_http::a2a::PushDeliveries;
 
-use crate::agent::{Door, agent};
-use crate::asked::{Binding, face_with};
+use crate::agent::{Gate, agent};
+use crate::asked::{Binding, handler_with};
 use crate::hook::{Hook, noted, quick};
 use crate::push::{Setup, until};
 use crate::support::actix;
@@ -29,12 +29,12 @@ async fn a_webhook_that_fails_is_told_the_same_event_again_until_it_takes_it_and
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_that_nobody_serves_is_given_up_visibly_and_told_the_rest_once_it_is_registered_again() {
-    let door = Door::shut();
-    let system = agent(&door).await;
+    let gate = Gate::shut();
+    let system = agent(&gate).await;
     let pushing: PushDeliveries = quick().attempts(4).start(&system).unwrap();
-    let host = actix(face_with(&system, &pushing)).await;
+    let host = actix(handler_with(&system, &pushing)).await;
     let hook = Hook::start().await;
-    let setup = Setup { system, pushing, hook, host, door };
+    let setup = Setup { system, pushing, hook, host, gate };
     // A port that was free a moment ago refuses connections.
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let config = json!({"url": format!("http://{free}/"), "id": "w"});
@@ -104,7 +104,7 @@ async fn a_webhook_that_was_removed_is_told_nothing_more() {
     Binding::Rpc1.ask(&setup.host, "unhook", json!({"id": id, "config": own})).await.unwrap();
     let kept = json!({"taskId": id, "id": "kept", "url": setup.hook.url("/ok/kept")});
     Binding::Rpc1.ask(&setup.host, "push", kept).await.unwrap();
-    setup.door.open();
+    setup.gate.open();
     let seen = setup.hook.wait("/ok/kept", 1).await;
     assert!(seen[0].event().starts_with("COMPLETED"), "it is told what follows its registration");
     assert_eq!(setup.hook.seen("/ok/removed").len(), 2);
@@ -132,7 +132,7 @@ async fn a_thousand_webhooks_at_once_are_each_told_the_end_of_their_task() {
     let registered = began.elapsed();
     let (began, before) = (Instant::now(), setup.hook.seen("/many").len());
     for _ in &tasks {
-        setup.door.open();
+        setup.gate.open();
     }
     let is_end = |one: &crate::hook::Seen| one.event().starts_with("COMPLETED");
     let all = setup

@@ -10,8 +10,8 @@ use taskreel::System;
 use taskreel_http::a2a::PushDeliveries;
 use taskreel_log::memory::MemoryStore;
 
-use crate::agent::{Door, with_handler};
-use crate::asked::{Binding, face_with};
+use crate::agent::{Gate, with_handler};
+use crate::asked::{Binding, handler_with};
 use crate::hook::{Hook, quick};
 use crate::push::until;
 use crate::stepping::Stepping;
@@ -55,9 +55,9 @@ impl Running {
     async fn start(store: Arc<MemoryStore>, clock: Arc<Stepping>) -> Self {
         let builder =
             System::builder("in memory").store(Arc::<MemoryStore>::clone(&store)).ports(clock.ports());
-        let system = with_handler(builder, &Door::shut()).start().await.unwrap();
+        let system = with_handler(builder, &Gate::shut()).start().await.unwrap();
         let pushing = quick().attempts(100_000).start(&system).unwrap();
-        let host = actix(face_with(&system, &pushing)).await;
+        let host = actix(handler_with(&system, &pushing)).await;
         Self { store, clock, system, pushing, host }
     }
 

@@ -6,16 +6,16 @@ use serde_json::json;
 use taskreel::System;
 use taskreel_http::a2a::PushDeliveries;
 
-use crate::agent::{Door, with_handler};
-use crate::asked::{Binding, face_with};
+use crate::agent::{Gate, with_handler};
+use crate::asked::{Binding, handler_with};
 use crate::hook::{Hook, noted, quick};
 use crate::push::until;
 use crate::support::{Host, actix};
 
-async fn started(dir: &Path, door: &Door) -> (System, PushDeliveries, Host) {
-    let system = with_handler(System::builder(dir), door).start().await.unwrap();
+async fn started(dir: &Path, gate: &Gate) -> (System, PushDeliveries, Host) {
+    let system = with_handler(System::builder(dir), gate).start().await.unwrap();
     let pushing = quick().start(&system).unwrap();
-    let host = actix(face_with(&system, &pushing)).await;
+    let host = actix(handler_with(&system, &pushing)).await;
     (system, pushing, host)
 }
 
@@ -43,8 +43,8 @@ fn holding(dir: &Path, text: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_not_delivered_before_a_stop_is_delivered_after_the_next_start_and_nothing_twice() {
-    let (dir, door, hook) = (tempfile::tempdir().unwrap(), Door::shut(), Hook::start().await);
-    let first = started(dir.path(), &door).await;
+    let (dir, gate, hook) = (tempfile::tempdir().unwrap(), Gate::shut(), Hook::start().await);
+    let first = started(dir.path(), &gate).await;
     let config = json!({"id": "w", "url": hook.url("/ok"), "token": "tok-3fd1"});
     let message = Binding::Rpc1.message("wait", &serde_json::Value::Null);
     let configuration = json!({"returnImmediately": true, "taskPushNotificationConfig": config});
@@ -53,13 +53,13 @@ async fn what_was_not_delivered_before_a_stop_is_delivered_after_the_next_start_
     let id = task["id"].as_str().unwrap();
     hook.wait("/ok", 2).await;
     hook.set_up(false);
-    door.open();
+    gate.open();
     // It fails, and its failure is told.
     until(async || noted(&first.0, id).iter().any(|kind| kind == "WebhookFailed")).await;
     stop(first).await;
     hook.set_up(true);
     let refused = hook.seen("/ok").len() - 2;
-    let second = started(dir.path(), &door).await;
+    let second = started(dir.path(), &gate).await;
     let seen = hook.wait("/ok", refused + 3).await;
     assert!(seen.iter().all(|one| one.header("x-a2a-notification-token") == Some("tok-3fd1")));
     let taken: Vec<_> = seen[..2].iter().chain(&seen[2 + refused..]).map(|one| one.body.clone()).collect();
@@ -77,8 +77,8 @@ async fn what_was_not_delivered_before_a_stop_is_delivered_after_the_next_start_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn secrets_of_a_webhook_stand_in_one_private_file_each_and_nowhere_else_until_it_is_removed() {
-    let (dir, door, hook) = (tempfile::tempdir().unwrap(), Door::shut(), Hook::start().await);
-    let running = started(dir.path(), &door).await;
+    let (dir, gate, hook) = (tempfile::tempdir().unwrap(), Gate::shut(), Hook::start().await);
+    let running = started(dir.path(), &gate).await;
     let (token, credentials) = ("tok-77aa9c1e", "cred-5b2f0d44");
     let task = Binding::Rpc1.task(&running.2, "ask").await;
     let id = task["id"].as_str().unwrap();
@@ -122,15 +122,15 @@ async fn secrets_of_a_webhook_stand_in_one_private_file_each_and_nowhere_else_un
 /// Values that are gone, as after a copy of the log alone: the webhook is given up, and says why.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_whose_secrets_are_not_beside_the_log_is_given_up_and_not_called_without_them() {
-    let (dir, door, hook) = (tempfile::tempdir().unwrap(), Door::shut(), Hook::start().await);
-    let first = started(dir.path(), &door).await;
+    let (dir, gate, hook) = (tempfile::tempdir().unwrap(), Gate::shut(), Hook::start().await);
+    let first = started(dir.path(), &gate).await;
     let task = Binding::Rpc1.task(&first.2, "ask").await;
     let id = task["id"].as_str().unwrap();
     let config = json!({"taskId": id, "id": "w", "url": hook.url("/ok"), "token": "tok-31"});
     Binding::Rpc1.ask(&first.2, "push", config).await.unwrap();
     stop(first).await;
     std::fs::remove_dir_all(dir.path().join("secrets")).unwrap();
-    let second = started(dir.path(), &door).await;
+    let second = started(dir.path(), &gate).await;
     until(async || noted(&second.0, id).last().is_some_and(|last| last == "WebhookFailed")).await;
     let now = second.0.task(id).unwrap().snapshot().await.unwrap();
     let known = now.task().webhooks().get("w").unwrap();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use taskreel_log::audit::verify;
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::asked::{ALL, Binding, hosts};
 use crate::support::{Answer, Host, connect, request, send};
 
@@ -126,7 +126,7 @@ fn cases(binding: Binding, over: &Value, waiting: &Value) -> Vec<Case> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_row_of_the_error_table_has_its_code_its_status_and_its_reason_on_every_binding() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts(&system).await {
         for binding in ALL {
             let (over, waiting) = (binding.task(&host, "hello").await, binding.task(&host, "ask").await);
@@ -147,7 +147,7 @@ async fn every_row_of_the_error_table_has_its_code_its_status_and_its_reason_on_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_says_which_value_was_wrong_and_what_it_is_about() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let [host, other] = hosts(&system).await;
     other.stop().await;
     let ask = async |binding: Binding, operation, params| {
@@ -183,7 +183,7 @@ async fn post(host: &Host, path: &str, headers: &[(&str, &str)], body: &str) -> 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_that_is_not_spoken_is_refused_and_a_method_belongs_to_its_version() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts(&system).await {
         let rpc = async |headers: &[(&str, &str)], path: &str, method: &str| {
             let body =
@@ -227,7 +227,7 @@ async fn a_version_that_is_not_spoken_is_refused_and_a_method_belongs_to_its_ver
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_request_is_refused_with_a_code_that_says_why() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let deep = format!("{}{}", "[".repeat(2_000), "]".repeat(2_000));
     for host in hosts(&system).await {
         let json = ("content-type", "application/json");
@@ -286,7 +286,7 @@ async fn what_is_no_request_is_refused_with_a_code_that_says_why() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_comes_back_in_the_media_type_in_which_it_was_sent() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let [host, other] = hosts(&system).await;
     other.stop().await;
     let body = json!({"message": Binding::Rest1.message("hello", &Value::Null)}).to_string();
@@ -302,7 +302,7 @@ async fn a_body_comes_back_in_the_media_type_in_which_it_was_sent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_is_refused_is_a_plain_answer_and_in_0_3_an_event_for_those_who_accept_nothing_else() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts(&system).await {
         let none = json!({"id": "none"});
         let accept = [("accept", "text/event-stream")];

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taskreel_http::{A2a, Face};
+use taskreel_http::{A2a, HttpHandler};
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::asked::{ALL, Binding, hosts, text_of};
 use crate::streams::{id, kind, message, words};
 use crate::support::{Named, hosts_of};
@@ -17,7 +17,7 @@ async fn total(binding: Binding, host: &crate::support::Host, params: Value) -> 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_may_answer_with_a_message_alone_whose_task_is_not_listed() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts(&system).await {
         for binding in ALL {
             let before =
@@ -44,12 +44,12 @@ async fn a_handler_may_answer_with_a_message_alone_whose_task_is_not_listed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_may_wait_for_a_reply_is_that_message_or_else_the_task_and_all_of_its_events() {
-    let door = Door::shut();
-    let system = agent(&door).await;
-    let face = A2a::new(system.clone()).reply_wait(Duration::from_secs(20));
-    let waiting = hosts_of(Arc::new(Named(Arc::new(face) as Arc<dyn Face>))).await;
-    let face = A2a::new(system.clone()).reply_wait(Duration::from_millis(1));
-    let hasty = hosts_of(Arc::new(Named(Arc::new(face) as Arc<dyn Face>))).await;
+    let gate = Gate::shut();
+    let system = agent(&gate).await;
+    let handler = A2a::new(system.clone()).reply_wait(Duration::from_secs(20));
+    let waiting = hosts_of(Arc::new(Named(Arc::new(handler) as Arc<dyn HttpHandler>))).await;
+    let handler = A2a::new(system.clone()).reply_wait(Duration::from_millis(1));
+    let hasty = hosts_of(Arc::new(Named(Arc::new(handler) as Arc<dyn HttpHandler>))).await;
     for (host, hasty) in waiting.into_iter().zip(hasty) {
         for binding in ALL {
             let frames = binding.frames(&host, "stream", &message(binding, "reply"), &[], usize::MAX).await;
@@ -68,7 +68,7 @@ async fn a_stream_that_may_wait_for_a_reply_is_that_message_or_else_the_task_and
             let (place, begun) = first.frame().await.unwrap();
             let begun = [(place, binding.result(&begun).unwrap())];
             assert_eq!(words(binding, &begun), ["working"], "{binding:?}");
-            door.open();
+            gate.open();
             let mut rest = Vec::new();
             while let Some((place, event)) = first.frame().await {
                 rest.push((place, binding.result(&event).unwrap()));
@@ -85,7 +85,7 @@ async fn a_stream_that_may_wait_for_a_reply_is_that_message_or_else_the_task_and
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_waits_for_credentials_says_so_everywhere_and_goes_on_with_a_message() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts(&system).await {
         for binding in ALL {
             let asked = binding.task(&host, "log in").await;

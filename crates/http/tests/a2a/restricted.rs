@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use taskreel_http::a2a::{Extension, Version};
-use taskreel_http::{A2a, Access, Face, Guard};
+use taskreel_http::{A2a, Access, Guard, HttpHandler};
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::asked::{ALL, Binding};
 use crate::support::{Answer, Host, ask, builder, hosts_of, request, send};
 
@@ -23,9 +23,9 @@ async fn card(host: &Host) -> Answer {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_required_extension_must_be_named_and_the_card_says_so() {
-    let system = agent(&Door::shut()).await;
-    let face = A2a::new(system.clone()).extension(Extension::new(URI, "needed").required());
-    for host in hosts_of(Arc::new(face)).await {
+    let system = agent(&Gate::shut()).await;
+    let handler = A2a::new(system.clone()).extension(Extension::new(URI, "needed").required());
+    for host in hosts_of(Arc::new(handler)).await {
         let declared = card(&host).await.json()["capabilities"]["extensions"].clone();
         let own = json!({"uri": URI, "description": "needed", "required": true});
         assert!(declared.as_array().unwrap().contains(&own), "{declared}");
@@ -56,10 +56,10 @@ async fn a_required_extension_must_be_named_and_the_card_says_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn media_types_that_an_agent_does_not_take_or_a_client_does_not_accept_are_refused_before_a_task_is_made()
  {
-    let system = agent(&Door::shut()).await;
-    let face =
+    let system = agent(&Gate::shut()).await;
+    let handler =
         A2a::new(system.clone()).input_modes(["text/plain", "image/*"]).output_modes(["application/json"]);
-    for host in hosts_of(Arc::new(face)).await {
+    for host in hosts_of(Arc::new(handler)).await {
         let card = card(&host).await.json();
         assert_eq!(card["defaultInputModes"], json!(["text/plain", "image/*"]));
         assert_eq!(card["defaultOutputModes"], json!(["application/json"]));
@@ -103,8 +103,8 @@ async fn media_types_that_an_agent_does_not_take_or_a_client_does_not_accept_are
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_face_of_one_version_has_a_card_of_that_version_and_refuses_the_other() {
-    let system = agent(&Door::shut()).await;
+async fn a_handler_of_one_version_has_a_card_of_that_version_and_refuses_the_other() {
+    let system = agent(&Gate::shut()).await;
     for (only, is_1) in [(Version::V1, true), (Version::V03, false)] {
         for host in hosts_of(Arc::new(A2a::new(system.clone()).only(only))).await {
             let card = card(&host).await.json();
@@ -130,8 +130,9 @@ async fn a_face_of_one_version_has_a_card_of_that_version_and_refuses_the_other(
 async fn the_extended_card_shows_the_skills_that_the_public_one_keeps_to_itself() {
     let system = builder().start().await.unwrap();
     let access = Access::open().with_token("ada", taskreel_http::Scopes::ALL, "secret").unwrap();
-    let face: Arc<dyn Face> = Arc::new(A2a::new(system.clone()).access(&access).public_skills(["echo"]));
-    for host in hosts_of(Arc::new(Guard::new(access, face))).await {
+    let handler: Arc<dyn HttpHandler> =
+        Arc::new(A2a::new(system.clone()).access(&access).public_skills(["echo"]));
+    for host in hosts_of(Arc::new(Guard::new(access, handler))).await {
         let skills = |card: &Value| -> Vec<String> {
             let ids = card["skills"].as_array().unwrap().iter();
             ids.map(|skill| skill["id"].as_str().unwrap().to_owned()).collect()
@@ -152,7 +153,7 @@ async fn the_extended_card_shows_the_skills_that_the_public_one_keeps_to_itself(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_card_names_the_schemes_that_the_rules_check_and_no_others() {
     let dir = tempfile::tempdir().unwrap();
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/auth_support/keys/jwks.json");
     let token = json!({"name": "ada", "scopes": ["read", "run"], "secret_file": "secret"});
     let basic = json!({"name": "bob", "user": "bob", "scopes": ["read"], "secret_file": "secret"});
@@ -170,8 +171,8 @@ async fn a_card_names_the_schemes_that_the_rules_check_and_no_others() {
     ] {
         std::fs::write(dir.path().join("auth.json"), file.to_string()).unwrap();
         let access = Access::open().with_file(&dir.path().join("auth.json")).unwrap();
-        let face = A2a::new(system.clone()).access(&access);
-        for host in hosts_of(Arc::new(face)).await {
+        let handler = A2a::new(system.clone()).access(&access);
+        for host in hosts_of(Arc::new(handler)).await {
             let card = card(&host).await.json();
             let mut named: Vec<&str> = card["securitySchemes"]
                 .as_object()
@@ -198,7 +199,7 @@ async fn a_card_names_the_schemes_that_the_rules_check_and_no_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_card_says_since_when_it_is_as_it_is() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts_of(Arc::new(A2a::new(system.clone()))).await {
         let first = card(&host).await;
         let since = first.header("last-modified").unwrap();

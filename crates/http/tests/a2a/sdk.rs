@@ -9,8 +9,8 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::agent::{Door, agent};
-use crate::asked::{face, face_with};
+use crate::agent::{Gate, agent};
+use crate::asked::{handler, handler_with};
 use crate::hook::quick;
 use crate::support::actix;
 
@@ -49,8 +49,8 @@ async fn steps(python: &OsString, script: &str, url: &str, binding: &str) -> Val
 #[tokio::test(flavor = "multi_thread")]
 async fn the_real_sdk_sends_reads_lists_streams_follows_and_cancels() {
     for (version, python) in sdks() {
-        let system = agent(&Door::shut()).await;
-        let host = actix(face(&system)).await;
+        let system = agent(&Gate::shut()).await;
+        let host = actix(handler(&system)).await;
         let url = format!("http://{}", host.address);
         for binding in ["JSONRPC", "HTTP+JSON"] {
             let at = format!("{version} {binding}");
@@ -90,9 +90,9 @@ async fn the_real_sdk_sends_reads_lists_streams_follows_and_cancels() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_real_sdk_registers_a_webhook_of_its_own_and_reads_what_it_is_told() {
     for (version, python) in sdks() {
-        let system = agent(&Door::shut()).await;
+        let system = agent(&Gate::shut()).await;
         let pushing = quick().start(&system).unwrap();
-        let host = actix(face_with(&system, &pushing)).await;
+        let host = actix(handler_with(&system, &pushing)).await;
         let url = format!("http://{}", host.address);
         for binding in ["JSONRPC", "HTTP+JSON"] {
             let at = format!("{version} {binding}");

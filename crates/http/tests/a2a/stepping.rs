@@ -12,8 +12,8 @@ use taskreel::{Message, System};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::{Clock, Ports, SystemClock};
 
-use crate::agent::Door;
-use crate::asked::{Binding, face};
+use crate::agent::Gate;
+use crate::asked::{Binding, handler};
 use crate::support::{actix, connect};
 
 /// An hour, in microseconds.
@@ -47,22 +47,22 @@ impl Clock for Stepping {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sender_who_waits_is_answered_although_the_log_is_reopened_meanwhile() {
-    let door = Door::shut();
-    let at_the_door = door.clone();
+    let gate = Gate::shut();
+    let at_the_gate = gate.clone();
     let begun = Arc::new(AtomicI64::new(0));
     let counted = Arc::clone(&begun);
     let work = move |cx: HandlerContext, _: Message| {
-        let door = at_the_door.clone();
+        let gate = at_the_gate.clone();
         counted.fetch_add(1, Ordering::SeqCst);
         async move {
-            door.pass().await;
+            gate.pass().await;
             cx.say("late").await?;
             Ok::<_, ToolError>(HandlerEnd::Completed)
         }
     };
     let builder = System::builder("in memory").store(Arc::new(MemoryStore::new()));
     let system = builder.handler_with(work, ToolPolicy::idempotent()).start().await.unwrap();
-    let host = actix(face(&system)).await;
+    let host = actix(handler(&system)).await;
     let params = json!({"message": Binding::Rpc1.message("go", &json!({}))});
     let mut sender = connect(&host).await;
     sender.write_all(&Binding::Rpc1.request("send", &params, &[])).await.unwrap();
@@ -72,7 +72,7 @@ async fn a_sender_who_waits_is_answered_although_the_log_is_reopened_meanwhile()
             system.reopen().await.unwrap();
         }
     }
-    door.open();
+    gate.open();
     let answer = sender.answer().await;
     let task = &answer.json()["result"]["task"];
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{answer:?}");

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use taskreel::System;
 use taskreel_log::sled::SledStore;
 
-use crate::agent::{Door, agent, with_handler};
-use crate::asked::{ALL, Binding, face, hosts};
+use crate::agent::{Gate, agent, with_handler};
+use crate::asked::{ALL, Binding, handler, hosts};
 use crate::support::{Host, actix, connect};
 
 pub(crate) fn message(binding: Binding, text: &str) -> Value {
@@ -48,7 +48,7 @@ pub(crate) fn words(binding: Binding, frames: &[(Option<String>, Value)]) -> Vec
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_begins_with_the_task_and_tells_its_pieces_and_its_end() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts(&system).await {
         for binding in ALL {
             let frames = binding.frames(&host, "stream", &message(binding, "report"), &[], usize::MAX).await;
@@ -80,7 +80,7 @@ pub(crate) fn id(binding: Binding, frames: &[(Option<String>, Value)]) -> Value 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_breaks_off_after_any_frame_continues_with_the_next_one() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts(&system).await {
         for binding in ALL {
             let whole = binding.frames(&host, "stream", &message(binding, "report"), &[], usize::MAX).await;
@@ -104,8 +104,8 @@ async fn a_stream_that_breaks_off_after_any_frame_continues_with_the_next_one() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_subscribers_get_the_same_and_one_that_goes_away_disturbs_nobody_and_cancels_nothing() {
-    let door = Door::shut();
-    let system = agent(&door).await;
+    let gate = Gate::shut();
+    let system = agent(&gate).await;
     for host in hosts(&system).await {
         for binding in ALL {
             // The one that sent it goes away.
@@ -122,7 +122,7 @@ async fn all_subscribers_get_the_same_and_one_that_goes_away_disturbs_nobody_and
                 others.push((connection, vec![(place, begun)]));
             }
             drop(others.pop());
-            door.open();
+            gate.open();
             let mut told = Vec::new();
             for (mut connection, mut frames) in others {
                 while let Some(frame) = connection.frame().await {
@@ -143,7 +143,7 @@ async fn all_subscribers_get_the_same_and_one_that_goes_away_disturbs_nobody_and
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_waits_for_its_client_is_followed_until_it_is_over() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts(&system).await {
         for binding in ALL {
             let asked = binding.task(&host, "ask").await;
@@ -171,18 +171,18 @@ async fn a_task_that_waits_for_its_client_is_followed_until_it_is_over() {
     system.shutdown().await.unwrap();
 }
 
-async fn start(dir: &std::path::Path, door: &Door) -> (System, Host) {
+async fn start(dir: &std::path::Path, gate: &Gate) -> (System, Host) {
     let store = Arc::new(SledStore::open(dir).unwrap());
-    let system = with_handler(System::builder(dir).log(store), door).start().await.unwrap();
-    let host = actix(face(&system)).await;
+    let system = with_handler(System::builder(dir).log(store), gate).start().await.unwrap();
+    let host = actix(handler(&system)).await;
     (system, host)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_continues_after_a_restart_and_the_end_of_a_server_is_not_the_end_of_a_task() {
     let dir = tempfile::tempdir().unwrap();
-    let door = Door::shut();
-    let (system, host) = start(dir.path(), &door).await;
+    let gate = Gate::shut();
+    let (system, host) = start(dir.path(), &gate).await;
     let mut kept = Vec::new();
     for binding in ALL {
         let whole = binding.frames(&host, "stream", &message(binding, "report"), &[], usize::MAX).await;
@@ -209,7 +209,7 @@ async fn a_stream_continues_after_a_restart_and_the_end_of_a_server_is_not_the_e
     }
     stopping.await.unwrap();
     system.shutdown().await.unwrap();
-    let (system, host) = start(dir.path(), &door).await;
+    let (system, host) = start(dir.path(), &gate).await;
     for ((binding, whole, asked), place) in kept.iter().zip(places) {
         let task = json!({"id": id(*binding, whole)});
         for at in 0..whole.len() {

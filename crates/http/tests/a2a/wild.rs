@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use taskreel::System;
 use taskreel_http::limits::TASKS_PAGE_BYTES;
-use taskreel_http::{A2a, Access, Face, Guard, Mounted, Protolink};
+use taskreel_http::{A2a, Access, Guard, HttpHandler, Mounted, Protolink};
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::asked::{Binding, hosts};
 use crate::support::{Answer, Host, actix, hosts_of, request, send};
 
@@ -37,7 +37,7 @@ async fn post(host: &Host, path: &str, body: &str) -> Answer {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_one_meaning_is_taken_and_what_has_none_is_refused_by_its_name() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     for host in hosts(&system).await {
         let mut taken = 0;
         for (name, path, body) in cases() {
@@ -78,14 +78,14 @@ async fn a_named_agent_is_asked_with_a_slash_at_the_end_and_without_one_and_by_t
         entry("eve", r#""read""#)
     );
     std::fs::write(dir.path().join("auth.json"), file).unwrap();
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let name = system.card().name.clone();
-    let faces = || -> Arc<dyn Face> {
-        let faces = Mounted::new().face("/", Arc::new(A2a::new(system.clone())));
-        Arc::new(faces.face("/", Arc::new(Protolink::new(system.clone()))))
+    let handlers = || -> Arc<dyn HttpHandler> {
+        let handlers = Mounted::new().mount("/", Arc::new(A2a::new(system.clone())));
+        Arc::new(handlers.mount("/", Arc::new(Protolink::new(system.clone()))))
     };
     let plain = cases().into_iter().find(|(name, ..)| name.starts_with("A05")).unwrap().2;
-    for host in hosts_of(faces()).await {
+    for host in hosts_of(handlers()).await {
         for path in
             [format!("/{name}"), format!("/{name}/"), format!("/agents/{name}"), format!("/agents/{name}/")]
         {
@@ -97,7 +97,7 @@ async fn a_named_agent_is_asked_with_a_slash_at_the_end_and_without_one_and_by_t
         host.stop().await;
     }
     let access = Access::open().with_file(&dir.path().join("auth.json")).unwrap();
-    let host = actix(Arc::new(Guard::new(access, faces()))).await;
+    let host = actix(Arc::new(Guard::new(access, handlers()))).await;
     for (token, outcome) in [("ada-token", "result"), ("eve-token", "error")] {
         let bearer = format!("Bearer {token}");
         let headers = [
@@ -107,7 +107,7 @@ async fn a_named_agent_is_asked_with_a_slash_at_the_end_and_without_one_and_by_t
         ];
         let answer = send(&host, &request("POST", &format!("/{name}"), &headers, &plain)).await;
         assert!(!answer.json()[outcome].is_null(), "{token}: {answer:?}");
-        // What no face has needs the scope of what changes something.
+        // What no handler has needs the scope of what changes something.
         let elsewhere = send(&host, &request("POST", "/nobody", &headers, &plain)).await;
         assert_eq!(elsewhere.status, 403, "{token}: {elsewhere:?}");
     }
@@ -117,7 +117,7 @@ async fn a_named_agent_is_asked_with_a_slash_at_the_end_and_without_one_and_by_t
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_an_allowed_site_may_send_what_clients_send_and_reads_what_they_read() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let access = Access::open().allow_origin("https://app.example").unwrap();
     let host = actix(Arc::new(Guard::new(access, Arc::new(A2a::new(system.clone()))))).await;
     let asking = [
@@ -141,7 +141,7 @@ async fn a_page_of_an_allowed_site_may_send_what_clients_send_and_reads_what_the
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_host_in_the_first_line_of_a_request_counts() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let guard = Guard::new(Access::open().only_local_hosts(), Arc::new(A2a::new(system.clone())));
     let host = actix(Arc::new(guard)).await;
     let path = "/.well-known/agent-card.json";
@@ -169,7 +169,7 @@ async fn a_credential_in_the_query_is_none_on_the_paths_of_a2a() {
     let file = r#"{"credentials": [{"name": "ada", "scopes": ["read", "run"], "secret_file": "ada"}]}"#;
     std::fs::write(dir.path().join("auth.json"), file).unwrap();
     let access = Access::open().with_file(&dir.path().join("auth.json")).unwrap();
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let host = actix(Arc::new(Guard::new(access, Arc::new(A2a::new(system.clone()))))).await;
     for path in
         ["/tasks", "/tasks/t-1", "/tasks/t-1/pushNotificationConfigs", "/extendedAgentCard", "/v1/card"]
@@ -199,7 +199,7 @@ async fn say(host: &Host, id: &str, bytes: usize) -> Value {
 }
 
 async fn with_large_tasks(count: usize, bytes: usize) -> (System, Host) {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let host = actix(Arc::new(A2a::new(system.clone()))).await;
     for number in 0..count {
         say(&host, &format!("m-{number}"), bytes).await;
@@ -245,7 +245,7 @@ async fn a_page_of_large_tasks_ends_early_and_the_next_one_goes_on_until_all_wer
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_has_the_length_of_an_id() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let host = actix(Arc::new(A2a::new(system.clone()))).await;
     let long = "i".repeat(1_000_000);
     for (member, fits) in [("messageId", 200), ("contextId", 200), ("taskId", 200)] {

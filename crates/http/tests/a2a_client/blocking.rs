@@ -2,9 +2,9 @@
 
 use taskreel_http::a2a::{BlockingClient, Event, ListQuery, Message, Part, SendRequest, State, StreamItem};
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::forge::{options, say};
-use crate::ours::face;
+use crate::ours::handler;
 use crate::support::actix;
 
 /// Tries each operation on a thread without a runtime.
@@ -32,8 +32,8 @@ fn try_all(url: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_blocking_twin_does_all_that_the_client_does_within_a_runtime_and_without() {
-    let system = agent(&Door::shut()).await;
-    let host = actix(face(&system)).await;
+    let system = agent(&Gate::shut()).await;
+    let host = actix(handler(&system)).await;
     let url = format!("http://{}", host.address);
     let without = url.clone();
     tokio::task::spawn_blocking(move || std::thread::spawn(move || try_all(&without)).join().unwrap())

@@ -8,9 +8,9 @@ use taskreel_http::a2a::{Event, EventStream, ListQuery, State, StreamItem};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::forge::say;
-use crate::ours::{WAYS, client, face};
+use crate::ours::{WAYS, client, handler};
 use crate::support::actix;
 
 /// The number of bytes after which a stream that is not to be cut is cut.
@@ -75,8 +75,8 @@ async fn all(mut stream: EventStream) -> (Vec<Event>, Vec<String>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_is_cut_anywhere_tells_each_event_once_and_sends_its_message_once() {
-    let system = agent(&Door::shut()).await;
-    let host = actix(face(&system)).await;
+    let system = agent(&Gate::shut()).await;
+    let host = actix(handler(&system)).await;
     let cut = Cut::never();
     let url = relay(host.address, cut.clone()).await;
     let straight = client(&format!("http://{}", host.address), WAYS[0]).await;

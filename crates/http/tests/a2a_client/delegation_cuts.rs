@@ -8,7 +8,7 @@ use taskreel::infer::{Entry, Scripted};
 use taskreel::{Part, System, TaskState};
 use taskreel_log::memory::MemoryStore;
 
-use crate::ours::face;
+use crate::ours::handler;
 use crate::relays::{Relay, relay};
 use crate::remote::{near, stop};
 use crate::support::actix;
@@ -45,7 +45,7 @@ async fn asked(relay: &Relay) -> String {
 
 async fn cut_anywhere(foreign: bool) {
     let far = thinking().await;
-    let host = actix(face(&far)).await;
+    let host = actix(handler(&far)).await;
     let relay = relay(host.address, foreign).await;
     let whole = asked(&relay).await;
     assert!(

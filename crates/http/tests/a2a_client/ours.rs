@@ -6,9 +6,9 @@ use taskreel_http::a2a::{
     A2aError, Binding, Client, ErrorKind, Event, ListQuery, Message, Part, Role, SendRequest, State,
     StreamItem, Task, Version,
 };
-use taskreel_http::{A2a, Face};
+use taskreel_http::{A2a, HttpHandler};
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::forge::{options, say};
 use crate::support::actix;
 
@@ -20,7 +20,7 @@ pub(crate) const WAYS: [(Version, Binding); 4] = [
     (Version::V03, Binding::HttpJson),
 ];
 
-pub(crate) fn face(system: &taskreel::System) -> Arc<dyn Face> {
+pub(crate) fn handler(system: &taskreel::System) -> Arc<dyn HttpHandler> {
     Arc::new(A2a::new(system.clone()))
 }
 
@@ -41,9 +41,9 @@ fn kind(result: Result<impl std::fmt::Debug, A2aError>) -> ErrorKind {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_operation_is_answered_over_each_binding_in_each_version() {
-    let door = Door::shut();
-    let system = agent(&door).await;
-    let host = actix(face(&system)).await;
+    let gate = Gate::shut();
+    let system = agent(&gate).await;
+    let host = actix(handler(&system)).await;
     let url = format!("http://{}", host.address);
     let chosen = Client::discover(&url, &options()).await.unwrap();
     assert_eq!((chosen.interface().version, chosen.interface().binding), WAYS[0]);

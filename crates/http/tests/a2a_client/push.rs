@@ -5,15 +5,15 @@ use std::sync::Arc;
 use taskreel_http::A2a;
 use taskreel_http::a2a::{ErrorKind, PushConfig, State, Version};
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::forge::say;
 use crate::hook::{Hook, quick};
-use crate::ours::{WAYS, client, face, task_of};
+use crate::ours::{WAYS, client, handler, task_of};
 use crate::support::actix;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_is_registered_read_listed_removed_and_told_over_each_binding_in_each_version() {
-    let (system, hook) = (agent(&Door::shut()).await, Hook::start().await);
+    let (system, hook) = (agent(&Gate::shut()).await, Hook::start().await);
     let pushing = quick().start(&system).unwrap();
     let host = actix(Arc::new(A2a::new(system.clone()).push(&pushing))).await;
     for (at, way) in WAYS.into_iter().enumerate() {
@@ -46,7 +46,7 @@ async fn a_webhook_is_registered_read_listed_removed_and_told_over_each_binding_
     host.stop().await;
     pushing.stop().await;
     // An agent that calls no webhooks says so.
-    let host = actix(face(&system)).await;
+    let host = actix(handler(&system)).await;
     for way in WAYS {
         let client = client(&format!("http://{}", host.address), way).await;
         let refused =

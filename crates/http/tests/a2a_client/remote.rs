@@ -17,21 +17,21 @@ use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::read::decode_record;
 
-use crate::agent::Door;
-use crate::ours::face;
+use crate::agent::Gate;
+use crate::ours::handler;
 use crate::support::{Host, PATIENCE, actix, builder};
 
 /// Starts an agent that does what it is told, and counts the tasks that it has.
-pub(crate) async fn far(door: &Door) -> System {
+pub(crate) async fn far(gate: &Gate) -> System {
     let builder = System::builder("in memory").store(Arc::new(MemoryStore::new())).name("far");
-    with_work(builder, door).start().await.unwrap()
+    with_work(builder, gate).start().await.unwrap()
 }
 
-pub(crate) fn with_work(builder: Builder, door: &Door) -> Builder {
-    let door = door.clone();
+pub(crate) fn with_work(builder: Builder, gate: &Gate) -> Builder {
+    let gate = gate.clone();
     builder.handler(move |cx: HandlerContext, message: Message| {
-        let door = door.clone();
-        async move { work(&cx, &message, &door).await }
+        let gate = gate.clone();
+        async move { work(&cx, &message, &gate).await }
     })
 }
 
@@ -44,14 +44,14 @@ fn said(message: &Message) -> String {
     texts.collect::<Vec<_>>().join(" ")
 }
 
-async fn work(cx: &HandlerContext, message: &Message, door: &Door) -> Result<HandlerEnd, ToolError> {
+async fn work(cx: &HandlerContext, message: &Message, gate: &Gate) -> Result<HandlerEnd, ToolError> {
     match said(message).as_str() {
         "ask" => Ok(HandlerEnd::InputRequired("Which city?".into())),
         "reject" => Ok(HandlerEnd::Rejected("not my work".into())),
         "fail" => Ok(HandlerEnd::Failed("no paper".into())),
         "wait" => {
-            door.pass().await;
-            cx.say("the door is open").await?;
+            gate.pass().await;
+            cx.say("the gate is open").await?;
             Ok(HandlerEnd::Completed)
         }
         other => {
@@ -120,8 +120,8 @@ pub(crate) async fn stop(systems: impl IntoIterator<Item = System>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_answer_of_an_agent_elsewhere_reaches_the_model_and_its_id_stands_in_the_log() {
-    let far = far(&Door::shut()).await;
-    let host = actix(face(&far)).await;
+    let far = far(&Gate::shut()).await;
+    let host = actix(handler(&far)).await;
     let store = Arc::new(MemoryStore::new());
     let near = near(&store, &url(&host), "hello").start().await.unwrap();
     let task = near.submit(Part::infer("q")).await.unwrap();
@@ -141,8 +141,8 @@ async fn the_answer_of_an_agent_elsewhere_reaches_the_model_and_its_id_stands_in
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_of_the_agent_is_asked_of_the_person_and_the_answer_goes_to_its_task() {
-    let far = far(&Door::shut()).await;
-    let host = actix(face(&far)).await;
+    let far = far(&Gate::shut()).await;
+    let host = actix(handler(&far)).await;
     let store = Arc::new(MemoryStore::new());
     let near = near(&store, &url(&host), "ask").start().await.unwrap();
     let task = near.submit(Part::infer("q")).await.unwrap();
@@ -163,8 +163,8 @@ async fn a_question_of_the_agent_is_asked_of_the_person_and_the_answer_goes_to_i
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_canceled_task_cancels_the_task_of_the_agent_elsewhere() {
-    let far = far(&Door::shut()).await;
-    let host = actix(face(&far)).await;
+    let far = far(&Gate::shut()).await;
+    let host = actix(handler(&far)).await;
     let store = Arc::new(MemoryStore::new());
     let near = near(&store, &url(&host), "wait").start().await.unwrap();
     let task = near.submit(Part::infer("q")).await.unwrap();
@@ -193,7 +193,7 @@ async fn agents_of_two_systems_do_not_ask_each_other_in_a_circle() {
     let near = agent("near", "far", &far_port).start().await.unwrap();
     let far = agent("far", "near", &near_port).start().await.unwrap();
     let server = |system: &System, address: &str| {
-        let server = taskreel_http::Server::new().workers(1).face("/", face(system));
+        let server = taskreel_http::Server::new().workers(1).mount("/", handler(system));
         let address = address.to_owned();
         async move { server.start(&address).await.unwrap() }
     };
@@ -219,7 +219,7 @@ fn free_address() -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_is_found_among_cards_and_one_whose_card_fails_is_found_once_it_is_there() {
-    let far = far(&Door::shut()).await;
+    let far = far(&Gate::shut()).await;
     let address = free_address();
     let directory = CardDirectory::new([format!("http://{address}")], &Options::new().attempts(1));
     let store = Arc::new(MemoryStore::new());
@@ -236,7 +236,8 @@ async fn an_agent_is_found_among_cards_and_one_whose_card_fails_is_found_once_it
         failed.task().error().is_some_and(|error| error.contains("not all cards could be read")),
         "{failed:?}"
     );
-    let server = taskreel_http::Server::new().workers(1).face("/", face(&far)).start(&address).await.unwrap();
+    let server =
+        taskreel_http::Server::new().workers(1).mount("/", handler(&far)).start(&address).await.unwrap();
     let task = near.submit(Part::infer("q")).await.unwrap();
     assert_eq!(task.finished().await.unwrap().state(), TaskState::Completed);
     assert_eq!(tasks(&far).await.len(), 1);
@@ -247,7 +248,7 @@ async fn an_agent_is_found_among_cards_and_one_whose_card_fails_is_found_once_it
 #[tokio::test(flavor = "multi_thread")]
 async fn the_card_that_is_there_at_the_start_is_shown_to_the_model_and_one_that_is_not_is_told_of() {
     let far = builder().name("far").start().await.unwrap();
-    let host = actix(face(&far)).await;
+    let host = actix(handler(&far)).await;
     let (there, away) =
         (Remote::at(&url(&host)).named("far"), Remote::at("http://127.0.0.1:1").named("away"));
     let model = Scripted::new([Entry::Text(r#"{"type": "final", "content": "done"}"#.to_owned())]);
@@ -270,8 +271,8 @@ struct NoArgs {}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_asks_the_agent_waits_for_the_same_answer() {
-    let far = far(&Door::shut()).await;
-    let host = actix(face(&far)).await;
+    let far = far(&Gate::shut()).await;
+    let host = actix(handler(&far)).await;
     let near = System::builder("in memory").store(Arc::new(MemoryStore::new()));
     let near = near.peer(Remote::at(&url(&host)).named("far"));
     let near = near.tool("trip", "Plans", |cx: ToolContext, _: NoArgs| async move {

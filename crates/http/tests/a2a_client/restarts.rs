@@ -13,8 +13,8 @@ use taskreel_log::read::decode_record;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::agent::Door;
-use crate::ours::face;
+use crate::agent::Gate;
+use crate::ours::handler;
 use crate::relays::{Held, Relay, relay};
 use crate::remote::{asks, far, stop, tasks, until};
 use crate::support::{PATIENCE, actix};
@@ -120,9 +120,9 @@ const POINTS: [Point; 5] =
 
 /// Kills a process at a point, starts it again, and returns how its task ended, and the number of the agent's tasks.
 async fn killed(point: Point, foreign: bool) -> (String, usize) {
-    let door = Door::shut();
-    let agent = far(&door).await;
-    let host = actix(face(&agent)).await;
+    let gate = Gate::shut();
+    let agent = far(&gate).await;
+    let host = actix(handler(&agent)).await;
     let Relay { url, held, mut sendings, .. } = relay(host.address, foreign).await;
     let base = tempfile::tempdir().unwrap();
     held.send_replace(match point {
@@ -142,7 +142,7 @@ async fn killed(point: Point, foreign: bool) -> (String, usize) {
         Point::AfterEnd => {
             first.says("taken").await;
             held.send_replace(Held::Answers);
-            door.open();
+            gate.open();
             until("it is over", async || tasks(&agent).await[0].1 == TaskState::Completed).await;
         }
     }
@@ -151,7 +151,7 @@ async fn killed(point: Point, foreign: bool) -> (String, usize) {
     let mut second = Process::start(base.path(), &url, "wait");
     second.says("begun").await;
     if point != Point::AfterEnd {
-        door.open();
+        gate.open();
     }
     let end = second.says("end ").await;
     let count = tasks(&agent).await.len();

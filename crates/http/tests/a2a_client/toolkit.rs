@@ -17,14 +17,14 @@ use taskreel_log::artifacts::KeyCase;
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::forge::{card, forge, rpc, task, whole};
-use crate::ours::face;
+use crate::ours::handler;
 use crate::support::{Host, PATIENCE, actix};
 
-async fn served(door: &Door) -> (System, Host, String) {
-    let system = agent(door).await;
-    let host = actix(face(&system)).await;
+async fn served(gate: &Gate) -> (System, Host, String) {
+    let system = agent(gate).await;
+    let host = actix(handler(&system)).await;
     let url = format!("http://{}", host.address);
     (system, host, url)
 }
@@ -35,7 +35,7 @@ async fn soon<T>(work: impl Future<Output = T>) -> T {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_tool_answers_at_a_real_agent() {
-    let (system, host, url) = served(&Door::shut()).await;
+    let (system, host, url) = served(&Gate::shut()).await;
     let tools = A2aTools::from(A2aAgents::new().agent("ours", &url).agent("gone", "http://127.0.0.1:1"));
     let known = tools.call("get_agents", &json!({})).await;
     assert!(known["agents"]["ours"]["name"].is_string(), "{known}");
@@ -92,8 +92,8 @@ async fn each_tool_answers_at_a_real_agent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_at_work_is_returned_when_the_time_is_up_and_followed_to_its_end_later() {
-    let door = Door::shut();
-    let (system, host, url) = served(&door).await;
+    let gate = Gate::shut();
+    let (system, host, url) = served(&gate).await;
     let session = A2aSession::new(A2aAgents::new().agent("ours", &url));
     let waits = OutgoingMessage::new("wait").timeout(std::time::Duration::from_millis(200));
     let SessionAnswer::Task(told) = soon(session.send("ours", waits)).await.unwrap() else {
@@ -102,7 +102,7 @@ async fn a_task_at_work_is_returned_when_the_time_is_up_and_followed_to_its_end_
     assert!(!told.task.status.state.is_terminal() && told.fault.is_none());
     let (again, id) = (session.clone(), told.task.id.clone());
     let followed = tokio::spawn(async move { again.get("ours", &id, None, None).await });
-    door.open();
+    gate.open();
     let end = soon(followed).await.unwrap().unwrap();
     assert_eq!((end.task.status.state, &end.task.id), (State::Completed, &told.task.id));
     host.stop().await;
@@ -111,7 +111,7 @@ async fn a_task_at_work_is_returned_when_the_time_is_up_and_followed_to_its_end_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_asks_agents_with_the_six_tools_and_each_is_a_recorded_call() {
-    let (system, host, url) = served(&Door::shut()).await;
+    let (system, host, url) = served(&Gate::shut()).await;
     let script = r#"{"what is the count?":[
         {"type":"tool_call","tool":"get_agents","args":{}},
         {"type":"tool_call","tool":"send_message","args":{"agent_id":"ours","message":"report"}},
@@ -180,8 +180,8 @@ fn result(end: &taskreel::TaskSnapshot) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_crash_a_message_of_ours_is_not_carried_out_twice() {
-    let door = Door::shut();
-    let (system, host, url) = served(&door).await;
+    let gate = Gate::shut();
+    let (system, host, url) = served(&gate).await;
     let session = || A2aSession::new(A2aAgents::new().agent("ours", &url));
     let store = Arc::new(MemoryStore::new());
     let first = sender(Arc::clone(&store), session()).await;
@@ -194,7 +194,7 @@ async fn after_a_crash_a_message_of_ours_is_not_carried_out_twice() {
     .await;
     let again = Arc::new(store.reopened().unwrap());
     let second = sender(again, session()).await;
-    door.open();
+    gate.open();
     let end = soon(second.task(task.id()).unwrap().finished()).await.unwrap();
     assert_eq!(end.state(), TaskState::Completed, "{}", result(&end));
     assert_eq!(result(&end)["status"]["state"], "completed", "{}", result(&end));
@@ -267,8 +267,8 @@ async fn after_a_crash_the_task_that_was_kept_is_taken_up_at_any_agent() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_canceled_call_has_the_agent_cancel_its_task_at_once_and_after_a_restart() {
     for restarts in [false, true] {
-        let door = Door::shut();
-        let (system, host, url) = served(&door).await;
+        let gate = Gate::shut();
+        let (system, host, url) = served(&gate).await;
         let session = || A2aSession::new(A2aAgents::new().agent("ours", &url));
         let store = Arc::new(MemoryStore::new());
         let mut sender_of = sender(Arc::clone(&store), session()).await;
@@ -349,7 +349,7 @@ async fn a_message_whose_answer_is_late_is_canceled_once_the_agent_has_answered(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_of_0_3_that_was_over_before_it_is_followed_comes_as_the_only_event() {
-    let (system, host, url) = served(&Door::shut()).await;
+    let (system, host, url) = served(&Gate::shut()).await;
     let client = crate::ours::client(&url, (Version::V03, Binding::JsonRpc)).await;
     let done = crate::ours::task_of(client.send(&crate::forge::say("hello")).await.unwrap());
     let mut events = client.subscribe(&done.id).await.unwrap();

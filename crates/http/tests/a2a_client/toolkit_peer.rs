@@ -12,9 +12,9 @@ use proto_events::json;
 use proto_events::json::JsonValue as Value;
 use taskreel_http::a2a::{A2aAgents, A2aTools};
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::deviations::RULES;
-use crate::ours::face;
+use crate::ours::handler;
 use crate::support::actix;
 use crate::toolkit_cases::generated::cases;
 use crate::toolkit_cases::{AREAS, Case, run};
@@ -76,9 +76,9 @@ fn generated_cases_are_answered_as_a2a_utils_answers_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tools_of_a2a_utils_read_of_our_server_what_ours_read() {
     let Some(python) = python() else { return };
-    let door = Door::shut();
-    let system = agent(&door).await;
-    let host = actix(face(&system)).await;
+    let gate = Gate::shut();
+    let system = agent(&gate).await;
+    let host = actix(handler(&system)).await;
     let url = format!("http://{}", host.address);
     let mut command = tokio::process::Command::new(python);
     let output =
@@ -121,7 +121,7 @@ async fn the_tools_of_a2a_utils_read_of_our_server_what_ours_read() {
     for (name, tool, args) in same {
         assert_eq!(tools.call(tool, &args).await.to_string(), step(name).to_string(), "{name}");
     }
-    door.open();
+    gate.open();
     host.stop().await;
     system.shutdown().await.unwrap();
 }

@@ -8,7 +8,7 @@ use a2a_pb::proto::{
 use taskreel_http::{A2a, Access, Guard};
 use tonic::{Code, Request};
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::peer::{message, peer_of, sending, state};
 
 const FILE: &str = r#"{"credentials": [
@@ -33,7 +33,7 @@ async fn each_call_needs_a_credential_and_its_scope_and_shows_the_callers_own_ta
     }
     std::fs::write(dir.path().join("auth.json"), FILE).unwrap();
     let access = Access::open().with_file(&dir.path().join("auth.json")).unwrap();
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let a2a = A2a::new(system.clone()).url("http://agents.example").secured();
     let guard = Guard::new(access, Arc::new(a2a.grpc()));
     let refusals = guard.refusals();

@@ -8,16 +8,16 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tonic::Code;
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::peer::{at_once, follow, message, next, peer_of, peer_with, sending, sent, up_to_end};
 use crate::support::PATIENCE;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stops_ends_its_streams_and_leaves_its_calls_their_time() {
-    let door = Door::shut();
-    let system = agent(&door).await;
-    let face = Arc::new(A2a::new(system.clone()).grpc());
-    let peer = peer_with(Server::new().grace(Duration::from_secs(20)), face).await;
+    let gate = Gate::shut();
+    let system = agent(&gate).await;
+    let handler = Arc::new(A2a::new(system.clone()).grpc());
+    let peer = peer_with(Server::new().grace(Duration::from_secs(20)), handler).await;
     let task = sent(&peer.client, at_once("wait")).await;
     let mut stream = follow(&peer.client, &task.id, None).await.unwrap();
     next(&mut stream).await;
@@ -30,8 +30,8 @@ async fn a_server_that_stops_ends_its_streams_and_leaves_its_calls_their_time() 
     let stopped = tokio::spawn(peer.stop());
     let (_, end) = up_to_end(stream).await;
     assert_eq!(end.unwrap().code(), Code::Unavailable, "the task goes on");
-    door.open();
-    door.open();
+    gate.open();
+    gate.open();
     assert!(call.await.unwrap().is_ok(), "the call had its time");
     stopped.await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
@@ -40,8 +40,8 @@ async fn a_server_that_stops_ends_its_streams_and_leaves_its_calls_their_time() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_outlasts_the_grace_time_is_cut_off() {
-    let door = Door::shut();
-    let system = agent(&door).await;
+    let gate = Gate::shut();
+    let system = agent(&gate).await;
     let peer = peer_of(Arc::new(A2a::new(system.clone()).grpc())).await;
     let mut client = peer.client.clone();
     let call = tokio::spawn(async move { client.send_message(sending(message("wait"))).await });
@@ -50,13 +50,13 @@ async fn a_call_that_outlasts_the_grace_time_is_cut_off() {
     }
     tokio::time::timeout(PATIENCE, peer.stop()).await.unwrap();
     assert!(call.await.unwrap().is_err());
-    door.open();
+    gate.open();
     system.shutdown().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_says_nothing_is_let_go() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let server = Server::new().grace(Duration::from_millis(200)).head_time(Duration::from_secs(1));
     let peer = peer_with(server, Arc::new(A2a::new(system.clone()).grpc())).await;
     sent(&peer.client, sending(message("hello"))).await;
@@ -72,9 +72,9 @@ async fn a_client_that_says_nothing_is_let_go() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_of_other_machines_needs_a_check_of_callers() {
-    let system = agent(&Door::shut()).await;
-    let face = Arc::new(A2a::new(system.clone()).grpc());
-    let refused = Server::new().face("/", face).start_grpc("0.0.0.0:0").await.unwrap_err();
+    let system = agent(&Gate::shut()).await;
+    let handler = Arc::new(A2a::new(system.clone()).grpc());
+    let refused = Server::new().mount("/", handler).start_grpc("0.0.0.0:0").await.unwrap_err();
     assert!(matches!(refused, ServeError::Unguarded { .. }), "{refused}");
     system.shutdown().await.unwrap();
 }

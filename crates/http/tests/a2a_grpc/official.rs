@@ -14,7 +14,7 @@ use a2a_grpc::GrpcTransportFactory;
 use futures_util::StreamExt as _;
 use taskreel_http::A2a;
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::peer::{peer_of, with_cryptography};
 use crate::support::actix;
 
@@ -102,7 +102,7 @@ async fn round(card: &AgentCard, binding: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_official_client_goes_through_the_operations_over_each_binding_of_the_card() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let a2a = A2a::new(system.clone());
     let peer = peer_of(Arc::new(a2a.grpc())).await;
     a2a.grpc_at(&peer.address());

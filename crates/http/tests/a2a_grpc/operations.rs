@@ -16,7 +16,7 @@ use taskreel::tool::ToolError;
 use taskreel_http::{A2a, Mounted, Server};
 use taskreel_log::memory::MemoryStore;
 
-use crate::agent::{Door, agent, with_handler};
+use crate::agent::{Gate, agent, with_handler};
 use crate::peer::{all, at_once, follow, message, peer, peer_of, said, sending, sent, state, told};
 use crate::support::{actix, request, send};
 
@@ -26,7 +26,7 @@ fn get(id: &str) -> GetTaskRequest {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_sent_read_continued_listed_and_canceled() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let peer = peer(&system).await;
     let mut client = peer.client.clone();
 
@@ -82,7 +82,7 @@ async fn a_task_is_sent_read_continued_listed_and_canceled() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_begins_with_the_task_and_tells_pieces_and_states() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let peer = peer(&system).await;
     let stream = peer.client.clone().send_streaming_message(sending(message("report"))).await.unwrap();
     let events = all(stream.into_inner()).await;
@@ -148,7 +148,7 @@ fn plainly(json: &serde_json::Value) -> serde_json::Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_comes_back_as_it_was_sent_and_is_the_same_over_rest() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let a2a = A2a::new(system.clone());
     let peer = peer_of(Arc::new(a2a.grpc())).await;
     let host = actix(Arc::new(a2a)).await;
@@ -187,7 +187,7 @@ async fn a_message_comes_back_as_it_was_sent_and_is_the_same_over_rest() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn content_that_protobuf_does_not_hold_has_its_text_beside_it() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let a2a = A2a::new(system.clone());
     let peer = peer_of(Arc::new(a2a.grpc())).await;
     let host = actix(Arc::new(a2a)).await;
@@ -216,7 +216,7 @@ async fn content_that_protobuf_does_not_hold_has_its_text_beside_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_makes_a_message_one_task_and_no_key_makes_two() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let peer = peer(&system).await;
     let keyed = |text: &str, key: Option<&str>| {
         let mut request = tonic::Request::new(sending(message(text)));
@@ -236,9 +236,9 @@ async fn a_key_makes_a_message_one_task_and_no_key_makes_two() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tenant_names_the_agent_and_the_card_names_the_port() {
-    let door = Door::shut();
+    let gate = Gate::shut();
     let system = System::builder("in memory").store(Arc::new(MemoryStore::new()));
-    let system = with_handler(system, &door)
+    let system = with_handler(system, &gate)
         .agent("second", |agent| {
             agent.handler(|_, _| async { Ok::<_, ToolError>(HandlerEnd::Rejected("no".into())) })
         })
@@ -254,7 +254,7 @@ async fn the_tenant_names_the_agent_and_the_card_names_the_port() {
     let refused = peer.client.clone().send_message(of("third")).await.unwrap_err();
     assert_eq!(crate::peer::wrong(&refused), ["tenant"]);
 
-    let host = actix(Arc::new(Mounted::new().face("/", Arc::new(a2a)))).await;
+    let host = actix(Arc::new(Mounted::new().mount("/", Arc::new(a2a)))).await;
     for (path, tenant) in [("", system.agent_name()), ("/second", "second")] {
         let card =
             send(&host, &request("GET", &format!("{path}/.well-known/agent-card.json"), &[], "")).await;
@@ -271,7 +271,7 @@ async fn the_tenant_names_the_agent_and_the_card_names_the_port() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_card_names_the_host_of_its_own_address_where_the_port_has_none() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let a2a = A2a::new(system.clone());
     a2a.grpc_at("0.0.0.0:50051");
     let host = actix(Arc::new(a2a)).await;
@@ -288,7 +288,7 @@ async fn the_card_names_the_host_of_its_own_address_where_the_port_has_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_above_the_usual_bound_of_grpc_is_taken_and_comes_back() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let peer = crate::peer::peer_with(Server::new(), Arc::new(A2a::new(system.clone()).grpc())).await;
     let text = "x".repeat(5 * 1024 * 1024);
     let task = sent(&peer.client, sending(message(&text))).await;

@@ -11,7 +11,7 @@ use a2a_pb::proto::{
 };
 use prost::Message as _;
 use taskreel::System;
-use taskreel_http::{A2a, Face, RunningServer, Server};
+use taskreel_http::{A2a, HttpHandler, RunningServer, Server};
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 
@@ -48,12 +48,12 @@ pub(crate) async fn peer(system: &System) -> Peer {
     peer_of(Arc::new(A2a::new(system.clone()).grpc())).await
 }
 
-pub(crate) async fn peer_of(face: Arc<dyn Face>) -> Peer {
-    peer_with(Server::new().grace(Duration::from_millis(200)), face).await
+pub(crate) async fn peer_of(handler: Arc<dyn HttpHandler>) -> Peer {
+    peer_with(Server::new().grace(Duration::from_millis(200)), handler).await
 }
 
-pub(crate) async fn peer_with(server: Server, face: Arc<dyn Face>) -> Peer {
-    let serving = server.workers(2).face("/", face).start_grpc("127.0.0.1:0").await.unwrap();
+pub(crate) async fn peer_with(server: Server, handler: Arc<dyn HttpHandler>) -> Peer {
+    let serving = server.workers(2).mount("/", handler).start_grpc("127.0.0.1:0").await.unwrap();
     Peer { client: client_of(&serving).await, serving }
 }
 

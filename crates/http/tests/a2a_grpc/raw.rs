@@ -7,7 +7,7 @@ use prost::Message as _;
 use reqwest::{Client, Response, StatusCode};
 use taskreel_http::A2a;
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::peer::{peer_of, with_cryptography};
 
 /// The start of a body: a message that is not compressed, of this length.
@@ -42,7 +42,7 @@ fn status(response: &Response) -> (StatusCode, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bytes_that_are_no_call_have_an_answer_and_the_connection_goes_on() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let peer = peer_of(Arc::new(A2a::new(system.clone()).grpc())).await;
     with_cryptography();
     let client = Client::builder().http2_prior_knowledge().no_proxy().build().unwrap();

@@ -10,7 +10,7 @@ use prost_types::value::Kind;
 use prost_types::{Timestamp, Value};
 use tonic::{Code, Request, Status};
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::peer::{Client, all, follow, info, message, of_text, peer, sending, sent, wrong};
 
 /// Asserts a row of the table.
@@ -29,7 +29,7 @@ async fn refused(client: &Client, request: SendMessageRequest) -> Status {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_row_of_the_table_has_its_code_and_its_reason() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let peer = peer(&system).await;
     let mut client = peer.client.clone();
     let done = sent(&client, sending(message("hello"))).await;
@@ -68,7 +68,7 @@ async fn each_row_of_the_table_has_its_code_and_its_reason() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_field_that_is_wrong_is_named() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let peer = peer(&system).await;
     let client = peer.client.clone();
     let asked = sent(&client, sending(message("ask"))).await;
@@ -139,7 +139,7 @@ async fn a_field_that_is_wrong_is_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn webhooks_are_refused_where_the_agent_calls_none() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let peer = peer(&system).await;
     let mut client = peer.client.clone();
     let (code, reason) = (Code::FailedPrecondition, "PUSH_NOTIFICATION_NOT_SUPPORTED");
@@ -161,7 +161,7 @@ async fn webhooks_are_refused_where_the_agent_calls_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_is_too_large_is_refused_and_the_connection_goes_on() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let peer = peer(&system).await;
     let giant = message(&"x".repeat(21 * 1024 * 1024));
     let status = refused(&peer.client, sending(giant)).await;

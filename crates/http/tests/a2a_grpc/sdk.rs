@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use taskreel_http::A2a;
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::peer::peer_of;
 use crate::support::actix;
 
@@ -21,7 +21,7 @@ async fn the_real_sdk_sends_reads_lists_streams_follows_and_cancels_over_grpc() 
         eprintln!("not tried with the SDK: TASKREEL_A2A_SDK is not set");
         return;
     };
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let a2a = A2a::new(system.clone());
     let peer = peer_of(Arc::new(a2a.grpc())).await;
     a2a.grpc_at(&peer.address());

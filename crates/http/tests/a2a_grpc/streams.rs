@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use taskreel::System;
 use tonic::{Code, Request};
 
-use crate::agent::{Door, agent, with_handler};
+use crate::agent::{Gate, agent, with_handler};
 use crate::peer::{
     all, at_once, client_of, follow, message, next, peer, place, sending, sent, told, up_to_end,
 };
@@ -16,7 +16,7 @@ use crate::support::PATIENCE;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_continues_after_each_place_without_gap_or_repeat_also_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
-    let start = || async { with_handler(System::builder(dir.path()), &Door::shut()).start().await.unwrap() };
+    let start = || async { with_handler(System::builder(dir.path()), &Gate::shut()).start().await.unwrap() };
     let system = start().await;
     let first = peer(&system).await;
     let stream = first.client.clone().send_streaming_message(sending(message("report"))).await.unwrap();
@@ -47,8 +47,8 @@ async fn a_stream_continues_after_each_place_without_gap_or_repeat_also_after_a_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_subscribers_hear_the_same_and_those_who_leave_disturb_nobody() {
-    let door = Door::shut();
-    let system = agent(&door).await;
+    let gate = Gate::shut();
+    let system = agent(&gate).await;
     let peer = peer(&system).await;
     let task = sent(&peer.client, at_once("wait")).await;
     let mut streams = Vec::new();
@@ -63,7 +63,7 @@ async fn a_thousand_subscribers_hear_the_same_and_those_who_leave_disturb_nobody
     }
     let kept: Vec<_> =
         streams.into_iter().enumerate().filter(|(at, _)| at % 2 == 0).map(|(_, one)| one).collect();
-    door.open();
+    gate.open();
     let heard = join_all(kept.into_iter().map(all)).await;
     assert!(!heard[0].is_empty());
     // Those that came while the agent spoke have the words in their first event.
@@ -75,8 +75,8 @@ async fn a_thousand_subscribers_hear_the_same_and_those_who_leave_disturb_nobody
 
 #[tokio::test(flavor = "multi_thread")]
 async fn neither_a_deadline_nor_a_caller_who_gives_up_cancels_anything_of_the_task() {
-    let door = Door::shut();
-    let system = agent(&door).await;
+    let gate = Gate::shut();
+    let system = agent(&gate).await;
     let peer = peer(&system).await;
     let mut client = peer.client.clone();
     // The time of the call is over while the agent is at work.
@@ -93,7 +93,7 @@ async fn neither_a_deadline_nor_a_caller_who_gives_up_cancels_anything_of_the_ta
     next(&mut stream).await;
     drop(stream);
     for _ in 0..3 {
-        door.open();
+        gate.open();
     }
     let done = async {
         loop {
@@ -114,8 +114,8 @@ async fn neither_a_deadline_nor_a_caller_who_gives_up_cancels_anything_of_the_ta
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_time_of_a_stream_ends_it_with_its_status() {
-    let door = Door::shut();
-    let system = agent(&door).await;
+    let gate = Gate::shut();
+    let system = agent(&gate).await;
     let peer = peer(&system).await;
     // As a header, so that the server is the one that keeps it.
     let mut request = Request::new(sending(message("wait")));
@@ -124,7 +124,7 @@ async fn the_time_of_a_stream_ends_it_with_its_status() {
     let (events, end) = up_to_end(stream.into_inner()).await;
     assert_eq!(told(&events[0]).0, "task");
     assert_eq!(end.unwrap().code(), Code::DeadlineExceeded);
-    door.open();
+    gate.open();
     peer.stop().await;
     system.shutdown().await.unwrap();
 }

@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tonic::transport::{Endpoint, Uri};
 
-use crate::agent::{Door, agent};
+use crate::agent::{Gate, agent};
 use crate::peer::{message, said, sending, sent};
 
 fn file(name: &str) -> PathBuf {
@@ -65,11 +65,11 @@ fn trusting(certificate: &str, protocols: &[&[u8]]) -> TlsConnector {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_port_with_tls_speaks_http2_there_and_answers_nothing_in_the_clear() {
-    let system = agent(&Door::shut()).await;
+    let system = agent(&Gate::shut()).await;
     let config = server_config(&file("one.pem"), &file("one.key.pem")).unwrap();
     let server = Server::new().grace(Duration::from_millis(200)).workers(1).tls(config);
-    let face = Arc::new(A2a::new(system.clone()).grpc());
-    let serving = server.face("/", face).start_grpc("127.0.0.1:0").await.unwrap();
+    let handler = Arc::new(A2a::new(system.clone()).grpc());
+    let serving = server.mount("/", handler).start_grpc("127.0.0.1:0").await.unwrap();
     let address = serving.address();
     let connector = |certificate, protocols| Connector(trusting(certificate, protocols), address);
     let endpoint = || Endpoint::from_static("http://localhost");

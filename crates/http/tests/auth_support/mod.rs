@@ -1,4 +1,4 @@
-//! A face that says who calls it, behind the check of callers; requests, and answers as texts.
+//! A handler that says who calls it, behind the check of callers; requests, and answers as texts.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub(crate) mod issuer;
@@ -9,13 +9,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use taskreel::BoxFuture;
-use taskreel_http::{Access, Caller, Face, Guard, Request, RequestBody, Response, ResponseBody};
+use taskreel_http::{Access, Caller, Guard, HttpHandler, Request, RequestBody, Response, ResponseBody};
 
-/// A face that answers with the caller's name, its basis, and the address that it was shown.
+/// A handler that answers with the caller's name, its basis, and the address that it was shown.
 #[derive(Debug)]
 pub(crate) struct SaysWho;
 
-impl Face for SaysWho {
+impl HttpHandler for SaysWho {
     fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
         let caller = request.extensions().get::<Caller>().cloned().expect("a guard stands before");
         let text = format!("{} {} {}", caller.principal.name, caller.principal.basis.as_str(), request.uri());
@@ -31,19 +31,24 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
-/// Returns the face behind these rules.
+/// Returns the handler behind these rules.
 pub(crate) fn guarded(access: Access) -> Guard {
     Guard::new(access, Arc::new(SaysWho))
 }
 
 /// Sends a request without a body, for the host `localhost`.
-pub(crate) async fn send(face: &dyn Face, method: Method, uri: &str, headers: &[(&str, &str)]) -> Answer {
+pub(crate) async fn send(
+    handler: &dyn HttpHandler,
+    method: Method,
+    uri: &str,
+    headers: &[(&str, &str)],
+) -> Answer {
     let mut request = http::Request::builder().method(method).uri(uri);
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
         request = request.header("host", "localhost:8080");
     }
     let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-    let (head, body) = face.answer(request.body(RequestBody::empty()).unwrap()).await.into_parts();
+    let (head, body) = handler.answer(request.body(RequestBody::empty()).unwrap()).await.into_parts();
     let body = match body {
         ResponseBody::Whole(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
         other => format!("{other:?}"),
@@ -52,8 +57,8 @@ pub(crate) async fn send(face: &dyn Face, method: Method, uri: &str, headers: &[
 }
 
 /// Returns the answer to a task that is sent with these headers.
-pub(crate) async fn post_task(face: &dyn Face, headers: &[(&str, &str)]) -> Answer {
-    send(face, Method::POST, "/tasks/", headers).await
+pub(crate) async fn post_task(handler: &dyn HttpHandler, headers: &[(&str, &str)]) -> Answer {
+    send(handler, Method::POST, "/tasks/", headers).await
 }
 
 /// A folder with a file of rules and the files that it names.

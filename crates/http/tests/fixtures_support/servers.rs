@@ -8,7 +8,7 @@ use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::{AgentCapabilities, AgentCard};
 use taskreel::infer::{Entry, Scripted};
 use taskreel::{BudgetScope, Builder, System};
-use taskreel_http::{Access, Face, Guard, Protolink, Registry, RegistryFace};
+use taskreel_http::{Access, Guard, HttpHandler, Protolink, Registry, RegistryHandler};
 use taskreel_log::memory::MemoryStore;
 use tokio::runtime::Runtime;
 
@@ -158,8 +158,8 @@ async fn guarded(builder: Builder, rules: &str) -> Result<Host, Failure> {
     std::fs::write(file.path(), rules).map_err(broken)?;
     let access = Access::open().with_file(file.path()).map_err(broken)?;
     let system = builder.start().await.map_err(broken)?;
-    let face: Arc<dyn Face> = Arc::new(Protolink::new(system));
-    Ok(actix(Arc::new(Guard::new(access, face))).await)
+    let handler: Arc<dyn HttpHandler> = Arc::new(Protolink::new(system));
+    Ok(actix(Arc::new(Guard::new(access, handler))).await)
 }
 
 /// Returns a server of a registry, on a port of its own.
@@ -167,5 +167,5 @@ async fn registry() -> Result<Host, Failure> {
     let store = Arc::new(MemoryStore::new());
     let system = System::builder("in memory").store(store).start().await.map_err(broken)?;
     let registry = Registry::new(&system, "Registry").map_err(broken)?;
-    Ok(actix(Arc::new(RegistryFace::alone(registry))).await)
+    Ok(actix(Arc::new(RegistryHandler::alone(registry))).await)
 }

@@ -1,10 +1,10 @@
-//! Asking a face for a page, without a socket.
+//! Asking a handler for a page, without a socket.
 
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use http::{HeaderMap, Method, StatusCode};
-use taskreel_http::{Face, InspectedLog, Inspector, Mounted, RequestBody, ResponseBody};
+use taskreel_http::{HttpHandler, InspectedLog, Inspector, Mounted, RequestBody, ResponseBody};
 use taskreel_log::api::EventReader;
 
 /// The place of the pages in these tests.
@@ -26,11 +26,11 @@ impl Got {
 
 /// The pages of a log.
 #[derive(Clone)]
-pub(crate) struct Pages(pub(crate) Arc<dyn Face>);
+pub(crate) struct Pages(pub(crate) Arc<dyn HttpHandler>);
 
 impl Pages {
     pub(crate) fn of(log: InspectedLog) -> Self {
-        Self(Arc::new(Mounted::new().face(PLACE, Arc::new(Inspector::new(log)))))
+        Self(Arc::new(Mounted::new().mount(PLACE, Arc::new(Inspector::new(log)))))
     }
 
     pub(crate) fn reading(reader: Arc<dyn EventReader>) -> Self {

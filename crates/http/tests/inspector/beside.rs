@@ -20,7 +20,7 @@ async fn runs_of_two_logs_are_compared_and_each_link_leads_into_its_own_log() {
     post(&other, "echo-0002", "echo", r#"{"text": "another"}"#).await;
     let beside = InspectedLog::new(other.log(), "the other log").used(LogUse::Exported);
     let pages = Inspector::from_system(&one).beside(beside);
-    let pages = Pages(Arc::new(Mounted::new().face(PLACE, Arc::new(pages))));
+    let pages = Pages(Arc::new(Mounted::new().mount(PLACE, Arc::new(pages))));
     let same = pages.page("/compare?l=echo-0001&r=echo-0001&with=1").await;
     harmless("same", &same);
     assert!(
@@ -205,7 +205,7 @@ async fn a_comparison_says_whether_the_model_was_shown_the_same_where_two_runs_p
         let other = answered(prompt, answer).await;
         let beside = InspectedLog::new(other.0.log(), "the other log").used(LogUse::Exported);
         let pages = Inspector::from_system(&one.0).beside(beside);
-        let pages = Pages(Arc::new(Mounted::new().face(PLACE, Arc::new(pages))));
+        let pages = Pages(Arc::new(Mounted::new().mount(PLACE, Arc::new(pages))));
         let page = pages.page(&format!("/compare?l={}&r={}&with=1", one.1, other.1)).await;
         harmless(told, &page);
         assert!(page.contains(told), "{prompt} {answer}: {page}");

@@ -7,7 +7,9 @@ use http::StatusCode;
 use proto_events::envelope::Principal;
 use taskreel::approval::CapabilityPolicy;
 use taskreel::{BoxFuture, System};
-use taskreel_http::{Caller, Face, InspectedLog, Inspector, Mounted, Request, Response, Scope, Scopes};
+use taskreel_http::{
+    Caller, HttpHandler, InspectedLog, Inspector, Mounted, Request, Response, Scope, Scopes,
+};
 use taskreel_log::ports::{Clock as _, SystemClock};
 use taskreel_log::views::{LogUse, attention};
 
@@ -19,10 +21,10 @@ use crate::support::{PATIENCE, builder};
 /// The origin of the pages in these tests.
 const OWN: [(&str, &str); 1] = [("origin", "http://localhost")];
 
-/// A face whose callers are this one.
-struct As(Arc<dyn Face>, Caller);
+/// A handler whose callers are this one.
+struct As(Arc<dyn HttpHandler>, Caller);
 
-impl Face for As {
+impl HttpHandler for As {
     fn answer(&self, mut request: Request) -> BoxFuture<'static, Response> {
         request.extensions_mut().insert(self.1.clone());
         self.0.answer(request)
@@ -36,14 +38,14 @@ fn caller(name: &str, scopes: Scopes) -> Caller {
 /// Returns the pages of a system that let this caller decide.
 fn pages(system: &System, by: Caller) -> Pages {
     let pages = Inspector::from_system(system).allow_control(Arc::new(system.clone()));
-    Pages(Arc::new(As(Arc::new(Mounted::new().face(PLACE, Arc::new(pages))), by)))
+    Pages(Arc::new(As(Arc::new(Mounted::new().mount(PLACE, Arc::new(pages))), by)))
 }
 
 /// Returns the pages several times under one inspector, for several callers.
 fn pages_for(system: &System, callers: &[Caller]) -> Vec<Pages> {
     let inspector = Inspector::from_system(system).allow_control(Arc::new(system.clone()));
-    let faces: Arc<dyn Face> = Arc::new(Mounted::new().face(PLACE, Arc::new(inspector)));
-    callers.iter().map(|by| Pages(Arc::new(As(Arc::clone(&faces), by.clone())))).collect()
+    let handlers: Arc<dyn HttpHandler> = Arc::new(Mounted::new().mount(PLACE, Arc::new(inspector)));
+    callers.iter().map(|by| Pages(Arc::new(As(Arc::clone(&handlers), by.clone())))).collect()
 }
 
 /// A form of a page: its hidden fields, and the values of its buttons.

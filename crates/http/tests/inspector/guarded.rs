@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
-use taskreel_http::{Access, Face, Guard, InspectedLog};
+use taskreel_http::{Access, Guard, HttpHandler, InspectedLog};
 
 use crate::asked::{PLACE, Pages};
 use crate::markup::{harmless, unescaped};
@@ -197,7 +197,7 @@ async fn foreign_hosts_and_origins_and_callers_without_a_credential_see_nothing(
     assert_eq!(shown.status, StatusCode::OK);
 
     // A caller with scopes, but not that of reading.
-    let nobody: Arc<dyn Face> = Arc::new(Named(Pages::of(InspectedLog::of(&system)).0));
+    let nobody: Arc<dyn HttpHandler> = Arc::new(Named(Pages::of(InspectedLog::of(&system)).0));
     assert_eq!(
         Pages(nobody).send(Method::GET, "/inspect/", &[("x-caller", "eve")]).await.status,
         StatusCode::OK

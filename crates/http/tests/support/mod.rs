@@ -1,4 +1,4 @@
-//! Hosts and a client for the tests: the same face in our own server and nested in a host on axum, and requests as raw
+//! Hosts and a client for the tests: the same handler in our own server and nested in a host on axum, and requests as raw
 //! bytes over TCP.
 #![allow(dead_code, reason = "each test uses a part of it")]
 #![allow(
@@ -16,7 +16,7 @@ use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::ToolError;
 use taskreel::{BoxFuture, Builder, JsonSchema, Principal, System};
 use taskreel_http::{
-    Caller, Face, FaceService, Protolink, Request, Response, RunningServer, Scope, Scopes, Server,
+    Caller, HandlerService, HttpHandler, Protolink, Request, Response, RunningServer, Scope, Scopes, Server,
 };
 use taskreel_log::memory::MemoryStore;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -25,7 +25,7 @@ use tokio::net::TcpStream;
 /// The maximum time of anything that a test waits for: far more than it needs, so that a hang is an error.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server with the face of a system's agents.
+/// A server with the handler of a system's agents.
 pub(crate) struct Host {
     pub(crate) name: &'static str,
     pub(crate) address: SocketAddr,
@@ -46,22 +46,22 @@ impl Host {
     }
 }
 
-/// Returns our own server with a face.
-pub(crate) async fn actix(face: Arc<dyn Face>) -> Host {
-    actix_with(Server::new().grace(Duration::from_millis(200)), face).await
+/// Returns our own server with a handler.
+pub(crate) async fn actix(handler: Arc<dyn HttpHandler>) -> Host {
+    actix_with(Server::new().grace(Duration::from_millis(200)), handler).await
 }
 
-pub(crate) async fn actix_with(server: Server, face: Arc<dyn Face>) -> Host {
-    let serving = server.workers(2).face("/", face).start("127.0.0.1:0").await.unwrap();
+pub(crate) async fn actix_with(server: Server, handler: Arc<dyn HttpHandler>) -> Host {
+    let serving = server.workers(2).mount("/", handler).start("127.0.0.1:0").await.unwrap();
     Host { name: "actix-web", address: serving.address(), end: End::Actix(serving) }
 }
 
-/// Returns a host on axum with a face as its fallback.
-pub(crate) async fn axum(face: Arc<dyn Face>) -> Host {
-    axum_with(FaceService::new(face)).await
+/// Returns a host on axum with a handler as its fallback.
+pub(crate) async fn axum(handler: Arc<dyn HttpHandler>) -> Host {
+    axum_with(HandlerService::new(handler)).await
 }
 
-pub(crate) async fn axum_with(service: FaceService) -> Host {
+pub(crate) async fn axum_with(service: HandlerService) -> Host {
     let router = axum::Router::new().fallback_service(service);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -74,16 +74,16 @@ pub(crate) async fn hosts(system: &System) -> [Host; 2] {
     hosts_of(Arc::new(Protolink::new(system.clone()))).await
 }
 
-/// Returns both hosts with the same face.
-pub(crate) async fn hosts_of(face: Arc<dyn Face>) -> [Host; 2] {
-    [actix(Arc::clone(&face)).await, axum(face).await]
+/// Returns both hosts with the same handler.
+pub(crate) async fn hosts_of(handler: Arc<dyn HttpHandler>) -> [Host; 2] {
+    [actix(Arc::clone(&handler)).await, axum(handler).await]
 }
 
 /// A check of credentials for tests: the caller is whom the header `x-caller` names, with the scope of running tasks, and
 /// of control if the name is `operator`.
-pub(crate) struct Named(pub(crate) Arc<dyn Face>);
+pub(crate) struct Named(pub(crate) Arc<dyn HttpHandler>);
 
-impl Face for Named {
+impl HttpHandler for Named {
     fn answer(&self, mut request: Request) -> BoxFuture<'static, Response> {
         let name = request.headers().get("x-caller").and_then(|name| name.to_str().ok()).map(str::to_owned);
         if let Some(name) = name {

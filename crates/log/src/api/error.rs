@@ -291,7 +291,7 @@ pub enum OpenError {
     },
     /// The room for the private copy of a reader is missing. Nothing was copied.
     #[error(
-        "reading the log needs {needed} bytes for a private copy (twice its size, at least 16 MiB), but {} has {free} free; name another folder with --scratch, or read the log while a program with a local door has it open",
+        "reading the log needs {needed} bytes for a private copy (twice its size, at least 16 MiB), but {} has {free} free; name another folder with --scratch, or read the log while a program with a local socket has it open",
         .path.display()
     )]
     NoRoom {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::error::ReadError;
 
-/// A [`ReadError`] in a form that goes over a wire: the local door and the live API write it so. What comes back is the error
+/// A [`ReadError`] in a form that goes over a wire: the local socket and the live API write it so. What comes back is the error
 /// that it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadFailure {

@@ -10,7 +10,7 @@ use crate::api::feed::Feed;
 use crate::api::figures::StoreFigures;
 use crate::api::reader::EventReader;
 use crate::api::record::Fence;
-use crate::api::ticket::Ticket;
+use crate::api::reply_sink::AppendToken;
 
 /// The whole log: what a store implements. Its rules of reading are [`EventReader`]'s.
 ///
@@ -76,11 +76,11 @@ pub trait EventStore: EventReader {
     /// the streams have been extended since.
     fn append(&self, append: Append) -> AppendFuture;
 
-    /// Adds records as [`EventStore::append`] does, and answers at the ticket's desk, where the answers of a whole group
-    /// arrive together. A store that does not answer there, or whose queue is full, withdraws the ticket and returns the
+    /// Adds records as [`EventStore::append`] does, and answers at the token's reply sink, where the answers of a whole group
+    /// arrive together. A store that does not answer there, or whose queue is full, withdraws the token and returns the
     /// future of the append; so does a store that does not implement this.
-    fn append_with(&self, append: Append, ticket: Ticket) -> Option<AppendFuture> {
-        ticket.withdraw();
+    fn append_with(&self, append: Append, token: AppendToken) -> Option<AppendFuture> {
+        token.withdraw();
         Some(self.append(append))
     }
 

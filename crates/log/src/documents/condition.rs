@@ -1,4 +1,4 @@
-//! Conditions over the lines that faces show: they use the fields of the table.
+//! Conditions over the lines that handlers show: they use the fields of the table.
 
 use crate::documents::forms::Form;
 use crate::documents::schema::described;

@@ -16,7 +16,7 @@ use std::sync::{Arc, PoisonError};
 use crate::api::append::{Append, Appended};
 use crate::api::error::AppendError;
 use crate::api::published_record::PublishedRecord;
-use crate::api::ticket::AnswersByDesk;
+use crate::api::reply_sink::AnswersBySink;
 use crate::engine::head::Head;
 use crate::engine::index::image;
 use crate::engine::value::ValueBuilder;
@@ -155,11 +155,11 @@ impl<S: Sink> LogWriter<S> {
                 let _ = self.shared.poisoned.set(why.clone());
             }
         }
-        let mut at_desks = AnswersByDesk::default();
+        let mut by_sink = AnswersBySink::default();
         for (reply, admission) in answers {
-            reply.answer_or_add(result_for(&group, admission, written.as_ref().err()), &mut at_desks);
+            reply.answer_or_add(result_for(&group, admission, written.as_ref().err()), &mut by_sink);
         }
-        at_desks.hand_over();
+        by_sink.hand_over();
         self.save_blocks();
     }
 

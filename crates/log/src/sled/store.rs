@@ -21,9 +21,9 @@ use crate::api::note::OpenNote;
 use crate::api::page::Page;
 use crate::api::reader::EventReader;
 use crate::api::record::{Fence, StoredRecord, StreamInfo};
+use crate::api::reply_sink::AppendToken;
 use crate::api::scan::{Compare, ScanStep, ScannedRecord};
 use crate::api::store::EventStore;
-use crate::api::ticket::Ticket;
 use crate::engine::index::stream_listing::StreamListing;
 use crate::engine::index::walk::StreamSlots;
 use crate::engine::index::{Index, compare, stream_listing};
@@ -342,8 +342,8 @@ impl EventStore for SledStore {
         writer::ask(&self.shared, &self.queue, append)
     }
 
-    fn append_with(&self, append: Append, ticket: Ticket) -> Option<AppendFuture> {
-        writer::ask_with(&self.shared, &self.queue, append, ticket)
+    fn append_with(&self, append: Append, token: AppendToken) -> Option<AppendFuture> {
+        writer::ask_with(&self.shared, &self.queue, append, token)
     }
 
     fn poisoned(&self) -> Option<String> {

@@ -114,15 +114,17 @@ async fn supervisor(world: Arc<World>, counts: bool, mut mailbox: Receiver<ToSup
 fn hand_over(counts: bool) {
     block_on(async move {
         let world = Arc::new(World::default());
-        let (door, mailbox) = channel(ENOUGH);
+        let (socket, mailbox) = channel(ENOUGH);
         let supervising = spawn(supervisor(Arc::clone(&world), counts, mailbox));
         let callers: Vec<_> = (0..CALLERS)
             .map(|caller| {
-                let door = door.clone();
+                let socket = socket.clone();
                 spawn(async move {
                     for number in 0..EACH {
                         for stream in 0..STREAMS {
-                            assert!(door.try_send(ToSupervisor::Command { stream, caller, number }).is_ok());
+                            assert!(
+                                socket.try_send(ToSupervisor::Command { stream, caller, number }).is_ok()
+                            );
                             yield_now().await;
                         }
                     }
@@ -130,10 +132,10 @@ fn hand_over(counts: bool) {
             })
             .collect();
         for _ in 0..4 {
-            assert!(door.try_send(ToSupervisor::Sweep).is_ok());
+            assert!(socket.try_send(ToSupervisor::Sweep).is_ok());
             yield_now().await;
         }
-        drop(door);
+        drop(socket);
         for caller in callers {
             caller.await.unwrap();
         }

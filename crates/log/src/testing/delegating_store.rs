@@ -11,9 +11,9 @@ use crate::api::feed::Feed;
 use crate::api::page::Page;
 use crate::api::reader::EventReader;
 use crate::api::record::{Fence, StoredRecord, StreamInfo};
+use crate::api::reply_sink::AppendToken;
 use crate::api::scan::{Compare, ScanStep, ScannedRecord};
 use crate::api::store::EventStore;
-use crate::api::ticket::Ticket;
 
 type Records = Result<Vec<StoredRecord>, ReadError>;
 
@@ -185,10 +185,10 @@ pub trait Overrides: Send + Sync {
         log.append(append)
     }
 
-    /// Replaces [`EventStore::append_with`]. By default the ticket is withdrawn and [`Overrides::append`] is called, so that
+    /// Replaces [`EventStore::append_with`]. By default the token is withdrawn and [`Overrides::append`] is called, so that
     /// one method sees every append.
-    fn append_with(&self, log: &dyn EventStore, append: Append, ticket: Ticket) -> Option<AppendFuture> {
-        ticket.withdraw();
+    fn append_with(&self, log: &dyn EventStore, append: Append, token: AppendToken) -> Option<AppendFuture> {
+        token.withdraw();
         Some(self.append(log, append))
     }
 
@@ -355,8 +355,8 @@ impl<O: Overrides> EventStore for DelegatingStore<O> {
         self.overrides.append(self.log.as_ref(), append)
     }
 
-    fn append_with(&self, append: Append, ticket: Ticket) -> Option<AppendFuture> {
-        self.overrides.append_with(self.log.as_ref(), append, ticket)
+    fn append_with(&self, append: Append, token: AppendToken) -> Option<AppendFuture> {
+        self.overrides.append_with(self.log.as_ref(), append, token)
     }
 
     fn poisoned(&self) -> Option<String> {

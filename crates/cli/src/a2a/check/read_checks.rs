@@ -6,7 +6,7 @@ use taskreel::Ports;
 use taskreel_http::a2a::{A2aError, Binding, Client, ErrorKind, ErrorReply, ListQuery, ProbeAnswer, Version};
 
 use crate::a2a::check::card::{is_json, media_type};
-use crate::a2a::check::door::Door;
+use crate::a2a::check::checked_interface::CheckedInterface;
 use crate::a2a::check::table::Table;
 use crate::a2a::failure::Failure;
 
@@ -17,38 +17,39 @@ const NO_VERSION: &str = "99.0";
 ///
 /// # Errors
 /// [`Failure`] if the results cannot be written.
-pub(crate) async fn checked(door: &Door<'_>, table: &mut Table<'_>) -> Result<bool, Failure> {
-    let (at, unknown) = (door.name.as_str(), Ports::default().uuid());
-    let got = door.client.get(&unknown, None).await;
+pub(crate) async fn checked(checked: &CheckedInterface<'_>, table: &mut Table<'_>) -> Result<bool, Failure> {
+    let (at, unknown) = (checked.name.as_str(), Ports::default().uuid());
+    let got = checked.client.get(&unknown, None).await;
     if let Err(error @ A2aError::Transport(_)) = &got {
         table.fail("reachable", at, error.to_string())?;
         return Ok(false);
     }
-    table.pass("reachable", at, &door.interface.url)?;
+    table.pass("reachable", at, &checked.interface.url)?;
     refused(table, "unknown-task", at, got.as_ref().err(), ErrorKind::TaskNotFound)?;
-    if door.interface.version == Version::V1
+    if checked.interface.version == Version::V1
         && let Some(A2aError::Refused { reply, .. }) = got.as_ref().err()
     {
-        table.unless("error-shape", at, "a typed error of the binding", shape_fault(door, reply))?;
+        table.unless("error-shape", at, "a typed error of the binding", shape_fault(checked, reply))?;
     }
-    let canceled = door.client.cancel(&unknown).await;
+    let canceled = checked.client.cancel(&unknown).await;
     refused(table, "cancel-unknown", at, canceled.as_ref().err(), ErrorKind::TaskNotFound)?;
     // Servers of 0.3 begin a stream before they look for the task: the refusal is its first event then.
-    let followed = match door.client.subscribe(&unknown).await {
+    let followed = match checked.client.subscribe(&unknown).await {
         Ok(mut events) => events.next().await.transpose(),
         Err(error) => Err(error),
     };
-    let is_old = door.interface.version == Version::V03;
-    let wanted = if door.card.streaming { ErrorKind::TaskNotFound } else { ErrorKind::UnsupportedOperation };
+    let is_old = checked.interface.version == Version::V03;
+    let wanted =
+        if checked.card.streaming { ErrorKind::TaskNotFound } else { ErrorKind::UnsupportedOperation };
     match &followed {
         Ok(_) if is_old => table.warn("subscribe-unknown", at, "it is followed though it does not exist")?,
         Ok(_) => table.fail("subscribe-unknown", at, "it is followed though it does not exist")?,
         Err(error) => refused(table, "subscribe-unknown", at, Some(error), wanted)?,
     }
-    versions(door, &unknown, table).await?;
-    if door.interface.version == Version::V1 {
-        raw(door, &unknown, table).await?;
-        listed(door, table).await?;
+    versions(checked, &unknown, table).await?;
+    if checked.interface.version == Version::V1 {
+        raw(checked, &unknown, table).await?;
+        listed(checked, table).await?;
     }
     Ok(true)
 }
@@ -70,9 +71,9 @@ pub(crate) fn refused(
 }
 
 /// Returns what is wrong with the form of the error about a task that does not exist.
-fn shape_fault(door: &Door<'_>, reply: &ErrorReply) -> Option<String> {
+fn shape_fault(checked: &CheckedInterface<'_>, reply: &ErrorReply) -> Option<String> {
     let mut faults = Vec::new();
-    match door.interface.binding {
+    match checked.interface.binding {
         Binding::JsonRpc => {
             if reply.status != 200 {
                 faults.push(format!("HTTP {}, not 200", reply.status));
@@ -94,15 +95,19 @@ fn shape_fault(door: &Door<'_>, reply: &ErrorReply) -> Option<String> {
 }
 
 /// Checks the answers to a wrong version, and to none.
-async fn versions(door: &Door<'_>, unknown: &str, table: &mut Table<'_>) -> Result<(), Failure> {
-    let at = door.name.as_str();
-    let made = door.options.clone().signaled_version(NO_VERSION);
-    let client = made.and_then(|options| Client::at(door.interface.clone(), &options));
+async fn versions(
+    checked: &CheckedInterface<'_>,
+    unknown: &str,
+    table: &mut Table<'_>,
+) -> Result<(), Failure> {
+    let at = checked.name.as_str();
+    let made = checked.options.clone().signaled_version(NO_VERSION);
+    let client = made.and_then(|options| Client::at(checked.interface.clone(), &options));
     let got = match client {
         Ok(client) => client.get(unknown, None).await.map(drop),
         Err(error) => Err(error),
     };
-    match door.interface.version {
+    match checked.interface.version {
         Version::V1 => {
             refused(table, "wrong-version", at, got.as_ref().err(), ErrorKind::VersionNotSupported)
         }
@@ -113,16 +118,16 @@ async fn versions(door: &Door<'_>, unknown: &str, table: &mut Table<'_>) -> Resu
 
 /// A request that is made here by the binding's rules: a method of JSON-RPC, or the path of REST, and its parameters.
 async fn request(
-    door: &Door<'_>,
+    checked: &CheckedInterface<'_>,
     (method, path): (&str, &str),
     params: &[(&str, JsonText)],
 ) -> Result<ProbeAnswer, A2aError> {
-    let version = [("a2a-version", door.interface.version.number())];
-    let url = door.interface.url.as_str();
-    if door.interface.binding == Binding::JsonRpc {
+    let version = [("a2a-version", checked.interface.version.number())];
+    let url = checked.interface.url.as_str();
+    if checked.interface.binding == Binding::JsonRpc {
         let mut given: JsonObject =
             params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        if let Some(tenant) = &door.interface.tenant {
+        if let Some(tenant) = &checked.interface.tenant {
             given.set("tenant", JsonText::string(tenant));
         }
         let mut body = JsonObject::new();
@@ -130,15 +135,16 @@ async fn request(
         body.set("id", JsonText::string("check"));
         body.set("method", JsonText::string(method));
         body.set("params", given.to_text());
-        return door.probe.ask("POST", url, &[], &version, Some(body.to_text())).await;
+        return checked.probe.ask("POST", url, &[], &version, Some(body.to_text())).await;
     }
-    let tenant = door.interface.tenant.as_ref().map(|tenant| format!("/{tenant}")).unwrap_or_default();
+    let tenant = checked.interface.tenant.as_ref().map(|tenant| format!("/{tenant}")).unwrap_or_default();
     // What the path names is not a parameter.
     let named = params.iter().filter(|(name, _)| *name != "taskId");
     let query: Vec<(&str, String)> =
         named.map(|(name, value)| (*name, value.to_str().unwrap_or_else(|| value.to_string()))).collect();
     let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    door.probe
+    checked
+        .probe
         .ask("GET", &format!("{}{tenant}{path}", url.trim_end_matches('/')), &query, &version, None)
         .await
 }
@@ -153,10 +159,10 @@ fn code(answer: &ProbeAnswer) -> i64 {
 }
 
 /// Checks answers to what no client would send, media types, and whether the capabilities are true.
-async fn raw(door: &Door<'_>, unknown: &str, table: &mut Table<'_>) -> Result<(), Failure> {
-    let at = door.name.as_str();
-    let is_rpc = door.interface.binding == Binding::JsonRpc;
-    match request(door, ("NoSuchMethod", "/no-such-path"), &[]).await {
+async fn raw(checked: &CheckedInterface<'_>, unknown: &str, table: &mut Table<'_>) -> Result<(), Failure> {
+    let at = checked.name.as_str();
+    let is_rpc = checked.interface.binding == Binding::JsonRpc;
+    match request(checked, ("NoSuchMethod", "/no-such-path"), &[]).await {
         Err(error) => table.fail("unknown-method", at, error.to_string())?,
         Ok(answer) => {
             let (wanted, or) = if is_rpc { (-32601, -32601) } else { (404, 405) };
@@ -171,7 +177,7 @@ async fn raw(door: &Door<'_>, unknown: &str, table: &mut Table<'_>) -> Result<()
         }
     }
     let token = [("pageToken", JsonText::string("no such token"))];
-    match request(door, ("ListTasks", "/tasks"), &token).await {
+    match request(checked, ("ListTasks", "/tasks"), &token).await {
         Err(error) => table.fail("wrong-parameter", at, error.to_string())?,
         Ok(answer) => {
             let (wanted, found) = (if is_rpc { -32602 } else { 400 }, code(&answer));
@@ -183,17 +189,17 @@ async fn raw(door: &Door<'_>, unknown: &str, table: &mut Table<'_>) -> Result<()
             }
         }
     }
-    push(door, unknown, table).await?;
-    extended(door, table).await
+    push(checked, unknown, table).await?;
+    extended(checked, table).await
 }
 
 /// Checks whether what the card says of webhooks is true, by asking for the webhooks of a task that does not exist.
-async fn push(door: &Door<'_>, unknown: &str, table: &mut Table<'_>) -> Result<(), Failure> {
-    let at = door.name.as_str();
-    let says = declares(door, "pushNotifications");
+async fn push(checked: &CheckedInterface<'_>, unknown: &str, table: &mut Table<'_>) -> Result<(), Failure> {
+    let at = checked.name.as_str();
+    let says = declares(checked, "pushNotifications");
     let params = [("taskId", JsonText::string(unknown))];
     let path = format!("/tasks/{unknown}/pushNotificationConfigs");
-    let answer = match request(door, ("ListTaskPushNotificationConfigs", &path), &params).await {
+    let answer = match request(checked, ("ListTaskPushNotificationConfigs", &path), &params).await {
         Err(error) => return table.fail("push", at, error.to_string()),
         Ok(answer) => answer,
     };
@@ -210,15 +216,15 @@ async fn push(door: &Door<'_>, unknown: &str, table: &mut Table<'_>) -> Result<(
     }
 }
 
-fn declares(door: &Door<'_>, capability: &str) -> bool {
-    let tree = door.card.json.tree();
+fn declares(checked: &CheckedInterface<'_>, capability: &str) -> bool {
+    let tree = checked.card.json.tree();
     tree.pointer(&format!("/capabilities/{capability}")).is_some_and(|value| *value == JsonValue::Bool(true))
 }
 
 /// Checks whether what the card says of an extended card is true.
-async fn extended(door: &Door<'_>, table: &mut Table<'_>) -> Result<(), Failure> {
-    let at = door.name.as_str();
-    let (says, got) = (declares(door, "extendedAgentCard"), door.client.extended_card().await);
+async fn extended(checked: &CheckedInterface<'_>, table: &mut Table<'_>) -> Result<(), Failure> {
+    let at = checked.name.as_str();
+    let (says, got) = (declares(checked, "extendedAgentCard"), checked.client.extended_card().await);
     let kind = got.as_ref().err().and_then(A2aError::kind);
     match (says, &got, kind) {
         (true, Ok(card), _) => table.pass("extended-card", at, format!("offered: {}", card.name)),
@@ -242,9 +248,9 @@ async fn extended(door: &Door<'_>, table: &mut Table<'_>) -> Result<(), Failure>
 }
 
 /// Checks the list of tasks.
-async fn listed(door: &Door<'_>, table: &mut Table<'_>) -> Result<(), Failure> {
-    let at = door.name.as_str();
-    let page = door.client.list(&ListQuery::new().page_size(1)).await;
+async fn listed(checked: &CheckedInterface<'_>, table: &mut Table<'_>) -> Result<(), Failure> {
+    let at = checked.name.as_str();
+    let page = checked.client.list(&ListQuery::new().page_size(1)).await;
     match &page {
         Err(error) if error.kind() == Some(ErrorKind::UnsupportedOperation) => {
             return table.warn("list", at, "the agent lists no tasks");
@@ -255,12 +261,13 @@ async fn listed(door: &Door<'_>, table: &mut Table<'_>) -> Result<(), Failure> {
         }
         Ok(_) => {}
     }
-    let answer = match request(door, ("ListTasks", "/tasks"), &[("pageSize", JsonText::of_model(&1))]).await {
-        Err(error) => return table.fail("list", at, error.to_string()),
-        Ok(answer) => answer,
-    };
+    let answer =
+        match request(checked, ("ListTasks", "/tasks"), &[("pageSize", JsonText::of_model(&1))]).await {
+            Err(error) => return table.fail("list", at, error.to_string()),
+            Ok(answer) => answer,
+        };
     let kind = answer.header("content-type").map(media_type).unwrap_or_default();
-    if door.interface.binding != Binding::JsonRpc {
+    if checked.interface.binding != Binding::JsonRpc {
         let fault = (!is_json(&kind))
             .then(|| format!("an answer is {kind}, not application/a2a+json or application/json"));
         table.unless("media-type", at, &kind, fault)?;
@@ -268,7 +275,7 @@ async fn listed(door: &Door<'_>, table: &mut Table<'_>) -> Result<(), Failure> {
     let body: JsonObject = answer.json().and_then(|json| json.read().ok()).unwrap_or_default();
     let inner = body.get("result").and_then(|result| result.read().ok());
     let page: JsonObject =
-        if door.interface.binding == Binding::JsonRpc { inner.unwrap_or_default() } else { body };
+        if checked.interface.binding == Binding::JsonRpc { inner.unwrap_or_default() } else { body };
     let missing: Vec<&str> = ["tasks", "nextPageToken", "pageSize", "totalSize"]
         .into_iter()
         .filter(|name| page.get(name).is_none())

@@ -6,7 +6,7 @@ use taskreel_http::a2a::{
     A2aError, ErrorKind, Event, ListQuery, Message, Part, SendRequest, State, StreamItem, Task, Version,
 };
 
-use crate::a2a::check::door::Door;
+use crate::a2a::check::checked_interface::CheckedInterface;
 use crate::a2a::check::read_checks::refused;
 use crate::a2a::check::table::Table;
 use crate::a2a::failure::Failure;
@@ -22,13 +22,17 @@ fn message(text: &str) -> Message {
 ///
 /// # Errors
 /// [`Failure`] if the results cannot be written.
-pub(crate) async fn checked(door: &Door<'_>, text: &str, table: &mut Table<'_>) -> Result<(), Failure> {
-    let at = door.name.as_str();
-    let task = match door.client.send(&SendRequest::new(message(text))).await {
+pub(crate) async fn checked(
+    checked: &CheckedInterface<'_>,
+    text: &str,
+    table: &mut Table<'_>,
+) -> Result<(), Failure> {
+    let at = checked.name.as_str();
+    let task = match checked.client.send(&SendRequest::new(message(text))).await {
         Ok(Event::Task(task)) => task,
         Ok(Event::Message(_)) => {
             table.pass("send", at, "answered with a message; there is no task to check")?;
-            return streamed(door, text, table).await;
+            return streamed(checked, text, table).await;
         }
         Ok(_) => return table.fail("send", at, "answered with neither a task nor a message"),
         Err(error) => return table.fail("send", at, error.to_string()),
@@ -38,20 +42,20 @@ pub(crate) async fn checked(door: &Door<'_>, text: &str, table: &mut Table<'_>) 
     let fault =
         (!is_end).then(|| format!("answered in {}, before the task was over or waited", state.word()));
     table.unless("send", at, &format!("{} in {}", task.id, state.word()), fault)?;
-    got(door, &task, table).await?;
-    listed(door, &task, table).await?;
+    got(checked, &task, table).await?;
+    listed(checked, &task, table).await?;
     if state.is_terminal() {
-        over(door, &task, table).await?;
+        over(checked, &task, table).await?;
     } else {
         table.skip("after-the-end", at, format!("the task is {}", state.word()))?;
-        canceled(door, &task, table).await?;
+        canceled(checked, &task, table).await?;
     }
-    streamed(door, text, table).await
+    streamed(checked, text, table).await
 }
 
-async fn got(door: &Door<'_>, task: &Task, table: &mut Table<'_>) -> Result<(), Failure> {
-    let at = door.name.as_str();
-    let fault = match door.client.get(&task.id, None).await {
+async fn got(checked: &CheckedInterface<'_>, task: &Task, table: &mut Table<'_>) -> Result<(), Failure> {
+    let at = checked.name.as_str();
+    let fault = match checked.client.get(&task.id, None).await {
         Ok(again) if again.status.state != task.status.state => {
             Some(format!("it is {} now", again.status.state.word()))
         }
@@ -60,12 +64,12 @@ async fn got(door: &Door<'_>, task: &Task, table: &mut Table<'_>) -> Result<(), 
         Err(error) => Some(error.to_string()),
     };
     table.unless("get", at, "the same task", fault)?;
-    match door.client.get(&task.id, Some(0)).await {
+    match checked.client.get(&task.id, Some(0)).await {
         Ok(short) if short.history.is_empty() => {
             table.pass("history-length", at, "none where none was asked for")
         }
         // In 0.3 no length and one of zero are the same to many.
-        Ok(short) if door.interface.version == Version::V03 => table.warn(
+        Ok(short) if checked.interface.version == Version::V03 => table.warn(
             "history-length",
             at,
             format!("{} messages where none was asked for", short.history.len()),
@@ -79,12 +83,12 @@ async fn got(door: &Door<'_>, task: &Task, table: &mut Table<'_>) -> Result<(), 
     }
 }
 
-async fn listed(door: &Door<'_>, task: &Task, table: &mut Table<'_>) -> Result<(), Failure> {
-    let at = door.name.as_str();
-    if door.interface.version == Version::V03 {
+async fn listed(checked: &CheckedInterface<'_>, task: &Task, table: &mut Table<'_>) -> Result<(), Failure> {
+    let at = checked.name.as_str();
+    if checked.interface.version == Version::V03 {
         return table.skip("list-sent", at, "0.3 has no such operation on every binding");
     }
-    match door.client.list(&ListQuery::new().context(&task.context_id)).await {
+    match checked.client.list(&ListQuery::new().context(&task.context_id)).await {
         Ok(page) if page.tasks.iter().any(|one| one.id == task.id) => {
             let strange = page.tasks.iter().filter(|one| one.context_id != task.context_id).count();
             let fault =
@@ -97,31 +101,31 @@ async fn listed(door: &Door<'_>, task: &Task, table: &mut Table<'_>) -> Result<(
 }
 
 /// Checks a task that is over: it takes no message, is not canceled, and is not followed.
-async fn over(door: &Door<'_>, task: &Task, table: &mut Table<'_>) -> Result<(), Failure> {
-    let at = door.name.as_str();
-    if door.interface.version == Version::V03 {
+async fn over(checked: &CheckedInterface<'_>, task: &Task, table: &mut Table<'_>) -> Result<(), Failure> {
+    let at = checked.name.as_str();
+    if checked.interface.version == Version::V03 {
         return table.skip("after-the-end", at, "0.3 names no errors for it");
     }
     let again = SendRequest::new(message("once more").for_task(&task.id));
-    let sent = door.client.send(&again).await;
+    let sent = checked.client.send(&again).await;
     refused(table, "send-to-ended", at, sent.as_ref().err(), ErrorKind::UnsupportedOperation)?;
-    let canceled = door.client.cancel(&task.id).await;
+    let canceled = checked.client.cancel(&task.id).await;
     match &canceled {
         Ok(same) if same.status.state == State::Canceled && task.status.state == State::Canceled => {
             table.pass("cancel-ended", at, "canceled once more")?;
         }
         other => refused(table, "cancel-ended", at, other.as_ref().err(), ErrorKind::TaskNotCancelable)?,
     }
-    let followed = door.client.subscribe(&task.id).await;
+    let followed = checked.client.subscribe(&task.id).await;
     match &followed {
         Ok(_) => table.fail("subscribe-ended", at, "it is followed though it is over"),
         Err(error) => refused(table, "subscribe-ended", at, Some(error), ErrorKind::UnsupportedOperation),
     }
 }
 
-async fn canceled(door: &Door<'_>, task: &Task, table: &mut Table<'_>) -> Result<(), Failure> {
-    let at = door.name.as_str();
-    match door.client.cancel(&task.id).await {
+async fn canceled(checked: &CheckedInterface<'_>, task: &Task, table: &mut Table<'_>) -> Result<(), Failure> {
+    let at = checked.name.as_str();
+    match checked.client.cancel(&task.id).await {
         Ok(task) => {
             let state = task.status.state;
             let fault = (state != State::Canceled).then(|| format!("it is {} after that", state.word()));
@@ -135,11 +139,11 @@ async fn canceled(door: &Door<'_>, task: &Task, table: &mut Table<'_>) -> Result
 }
 
 /// Checks a stream: its first event, its end, and what is answered where the card says that it has no streams.
-async fn streamed(door: &Door<'_>, text: &str, table: &mut Table<'_>) -> Result<(), Failure> {
-    let at = door.name.as_str();
+async fn streamed(checked: &CheckedInterface<'_>, text: &str, table: &mut Table<'_>) -> Result<(), Failure> {
+    let at = checked.name.as_str();
     let request = SendRequest::new(message(text));
-    let opened = door.client.stream(&request).await;
-    if !door.card.streaming {
+    let opened = checked.client.stream(&request).await;
+    if !checked.card.streaming {
         return refused(table, "stream", at, opened.as_ref().err(), ErrorKind::UnsupportedOperation);
     }
     let mut stream = match opened {
@@ -160,7 +164,7 @@ async fn streamed(door: &Door<'_>, text: &str, table: &mut Table<'_>) -> Result<
             break;
         }
     }
-    let is_old = door.interface.version == Version::V03;
+    let is_old = checked.interface.version == Version::V03;
     let fault = match (first, last) {
         (None, _) => Some("it ended without an event".to_owned()),
         (Some(false), _) if !is_old => Some("its first event is neither a task nor a message".to_owned()),

@@ -9,14 +9,14 @@ use taskreel::System;
 use crate::a2a::a2a_request::A2aRequest;
 use crate::a2a::failure::A2aFailure;
 use crate::a2a::place::AFTER;
-use crate::a2a::settings::FaceSettings;
+use crate::a2a::settings::A2aSettings;
 use crate::a2a::version::{self, Version};
 use crate::a2a::wire::DataForm;
 use crate::a2a::wire::fields::{Invalid, WireFields};
 use crate::auth::allowance::Allowance;
 use crate::auth::caller::Caller;
-use crate::face::connection::StopSignal;
-use crate::face::path::pairs;
+use crate::handler::connection::StopSignal;
+use crate::handler::path::pairs;
 
 /// The headers that name extensions, in 1.0 and in 0.3.
 const EXTENSIONS: [&str; 2] = ["a2a-extensions", "x-a2a-extensions"];
@@ -33,7 +33,7 @@ pub(crate) struct Head {
     allowance: Option<Allowance>,
     system: System,
     url: String,
-    settings: Arc<FaceSettings>,
+    settings: Arc<A2aSettings>,
 }
 
 impl Head {
@@ -45,7 +45,7 @@ impl Head {
         parts: Parts,
         system: System,
         url: String,
-        settings: Arc<FaceSettings>,
+        settings: Arc<A2aSettings>,
     ) -> Result<Self, Invalid> {
         let query = pairs(parts.uri.query().unwrap_or_default());
         let query = query.map_err(|error| Invalid::new("query", error.to_string()))?;
@@ -62,7 +62,7 @@ impl Head {
         extensions: &http::Extensions,
         system: System,
         url: String,
-        settings: Arc<FaceSettings>,
+        settings: Arc<A2aSettings>,
     ) -> Self {
         let caller = extensions.get::<Caller>().cloned();
         let stopping = extensions.get::<StopSignal>().cloned();
@@ -79,7 +79,7 @@ impl Head {
         version::named(&self.headers, &self.query)
     }
 
-    /// Refuses a version that this face does not speak.
+    /// Refuses a version that this handler does not speak.
     pub(crate) fn spoken(&self, version: Version) -> Result<(), A2aFailure> {
         if self.settings.speaks(version) { Ok(()) } else { Err(version::unsupported(version.number())) }
     }

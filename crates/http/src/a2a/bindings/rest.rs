@@ -14,11 +14,11 @@ use crate::a2a::version::{Version, unsupported};
 use crate::a2a::wire::fields::WireFields;
 use crate::a2a::wire::write::In;
 use crate::a2a::wire::{DataForm, write};
-use crate::face::body::RequestBody;
-use crate::face::json::read_json;
-use crate::face::message::Response;
-use crate::face::respond;
-use crate::face::sse::{SseFrame, event_stream};
+use crate::handler::body::RequestBody;
+use crate::handler::json::read_json;
+use crate::handler::message::Response;
+use crate::handler::respond;
+use crate::handler::sse::{SseFrame, event_stream};
 use crate::limits::SSE_HEARTBEAT;
 
 /// The media type of A2A's bodies.

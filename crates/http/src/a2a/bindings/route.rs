@@ -4,7 +4,7 @@ use http::Method;
 use taskreel::System;
 
 use crate::a2a::ops::operation::A2aOperation;
-use crate::face::path::segments;
+use crate::handler::path::segments;
 
 /// The goal of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(crate) fn route(system: &System, method: &Method, path: &str) -> Option<Agen
     }
     let (count, name, rest) = match parts.as_slice() {
         ["agents", name, rest @ ..] => (2, name, rest),
-        // Clients leave the slash out. No agent has the name of a path of another face: the builder refuses it.
+        // Clients leave the slash out. No agent has the name of a path of another handler: the builder refuses it.
         [name, rest @ ..] if !rest.is_empty() || *method == Method::POST => (1, name, rest),
         _ => return None,
     };

@@ -14,11 +14,11 @@ use crate::a2a::version::Version;
 use crate::a2a::wire::DataForm;
 use crate::a2a::wire::fields::WireFields;
 use crate::a2a::wire::write::{In, Members};
-use crate::face::body::RequestBody;
-use crate::face::json::read_json;
-use crate::face::message::{Response, ResponseBody};
-use crate::face::respond;
-use crate::face::sse::{SseFrame, event_stream};
+use crate::handler::body::RequestBody;
+use crate::handler::json::read_json;
+use crate::handler::message::{Response, ResponseBody};
+use crate::handler::respond;
+use crate::handler::sse::{SseFrame, event_stream};
 use crate::limits::SSE_HEARTBEAT;
 
 /// The most bytes of a request's id, as it stands in JSON.

@@ -13,7 +13,7 @@ use crate::a2a::failure::{A2aFailure, FailureKind};
 use crate::a2a::grpc::params::Params;
 use crate::a2a::grpc::status::status;
 use crate::a2a::ops::operation::{A2aOperation, OperationOutcome, carry_out};
-use crate::a2a::settings::FaceSettings;
+use crate::a2a::settings::A2aSettings;
 use crate::a2a::version::{Version, unsupported};
 use crate::a2a::wire::DataForm;
 use crate::a2a::wire::fields::WireFields;
@@ -22,7 +22,7 @@ use crate::a2a::wire::fields::WireFields;
 #[derive(Debug, Clone)]
 pub(crate) struct AgentCalls {
     pub(crate) system: System,
-    pub(crate) settings: Arc<FaceSettings>,
+    pub(crate) settings: Arc<A2aSettings>,
 }
 
 impl AgentCalls {

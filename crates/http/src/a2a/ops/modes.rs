@@ -2,10 +2,10 @@
 
 use crate::a2a::failure::{A2aFailure, FailureKind};
 use crate::a2a::model::{Content, Part};
-use crate::a2a::settings::FaceSettings;
+use crate::a2a::settings::A2aSettings;
 
 /// Refuses a message with a part of a media type that the agent does not take.
-pub(crate) fn check_parts(settings: &FaceSettings, parts: &[Part], path: &str) -> Result<(), A2aFailure> {
+pub(crate) fn check_parts(settings: &A2aSettings, parts: &[Part], path: &str) -> Result<(), A2aFailure> {
     if settings.input_modes.is_empty() {
         return Ok(());
     }
@@ -28,7 +28,7 @@ pub(crate) fn check_parts(settings: &FaceSettings, parts: &[Part], path: &str) -
 }
 
 /// Refuses a client that accepts nothing that the agent gives.
-pub(crate) fn check_accepted(settings: &FaceSettings, accepted: &[String]) -> Result<(), A2aFailure> {
+pub(crate) fn check_accepted(settings: &A2aSettings, accepted: &[String]) -> Result<(), A2aFailure> {
     let given = &settings.output_modes;
     let is_any = |accepted: &String| given.iter().any(|mode| fits(accepted, mode) || fits(mode, accepted));
     if accepted.is_empty() || given.is_empty() || accepted.iter().any(is_any) {

@@ -27,7 +27,7 @@ use crate::limits::{PUSH_ATTEMPTS, PUSH_PAUSE_FIRST, PUSH_PAUSE_LONGEST, PUSH_TI
 /// # async fn run(system: System) -> Result<(), Box<dyn std::error::Error>> {
 /// let pushing = Push::new().start(&system)?;
 /// let serving =
-///     Server::new().face("/", Arc::new(A2a::new(system.clone()).push(&pushing))).start("127.0.0.1:0").await?;
+///     Server::new().mount("/", Arc::new(A2a::new(system.clone()).push(&pushing))).start("127.0.0.1:0").await?;
 /// # serving.stop().await?;
 /// pushing.stop().await;
 /// # Ok(())
@@ -119,7 +119,7 @@ impl Push {
     }
 
     /// Begins to deliver, with what the log says is owed. Deliveries go on until [`PushDeliveries::stop`], or until the last clone of
-    /// the handle is dropped; of the faces, each has one. Call it within a tokio runtime.
+    /// the handle is dropped; of the handlers, each has one. Call it within a tokio runtime.
     ///
     /// # Errors
     /// [`ClientError::Setup`](crate::protolink::ClientError::Setup) if HTTP cannot be set up.

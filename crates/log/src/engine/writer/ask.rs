@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::api::append::{Append, AppendFuture, Appended};
 use crate::api::check;
 use crate::api::error::AppendError;
-use crate::api::ticket::Ticket;
+use crate::api::reply_sink::AppendToken;
 use crate::engine::writer::shared::{AppendReply, Job, Shared};
 use crate::sync::mpsc::error::TrySendError;
 use crate::sync::{SemaphorePermit, TryAcquireError, mpsc, oneshot};
@@ -31,23 +31,23 @@ pub(crate) fn ask(shared: &Arc<Shared>, queue: &mpsc::Sender<Job>, append: Appen
     }
 }
 
-/// Sends an append to the writer, which answers at the ticket's desk. Where that is not possible now, the ticket is
+/// Sends an append to the writer, which answers at the token's reply sink. Where that is not possible now, the token is
 /// withdrawn and the append sent as [`ask`] does.
 pub(crate) fn ask_with(
     shared: &Arc<Shared>,
     queue: &mpsc::Sender<Job>,
     append: Append,
-    ticket: Ticket,
+    token: AppendToken,
 ) -> Option<AppendFuture> {
     if let Err(error) = check::check_append(&append) {
-        ticket.withdraw();
+        token.withdraw();
         return Some(Box::pin(std::future::ready(Err(error))));
     }
-    let refused = try_put(shared, queue, Job { append, reply: AppendReply::Desk(ticket) }).err()?;
+    let refused = try_put(shared, queue, Job { append, reply: AppendReply::Sink(token) }).err()?;
     let (TrySendError::Closed(job) | TrySendError::Full(job)) = refused;
     let Job { append, reply } = job;
-    if let AppendReply::Desk(ticket) = reply {
-        ticket.withdraw();
+    if let AppendReply::Sink(token) = reply {
+        token.withdraw();
     }
     Some(ask(shared, queue, append))
 }

@@ -8,7 +8,7 @@ use crate::api::feed::Feed;
 use crate::api::figures::{GROUP_SIZES, Histogram, SYNC_MICROS, StoreFigures};
 use crate::api::published_record::PublishedRecord;
 use crate::api::record::Fence;
-use crate::api::ticket::{AnswersByDesk, Ticket};
+use crate::api::reply_sink::{AnswersBySink, AppendToken};
 use crate::engine::index::Index;
 use crate::limits::{SUBSCRIBER_BUFFER, WRITER_QUEUE_APPENDS};
 use crate::sync::{Mutex, Notify, RwLock, Semaphore, broadcast, oneshot};
@@ -25,26 +25,26 @@ pub(crate) struct Job {
 pub(crate) enum AppendReply {
     /// A caller that waits for this append alone.
     Caller(oneshot::Sender<Result<Appended, AppendError>>),
-    /// A desk, which gets the answers of a group together.
-    Desk(Ticket),
+    /// A reply sink, which gets the answers of a group together.
+    Sink(AppendToken),
 }
 
 impl AppendReply {
     /// Answers now.
     pub(crate) fn answer(self, answer: Result<Appended, AppendError>) {
-        let mut at_desks = AnswersByDesk::default();
-        self.answer_or_add(answer, &mut at_desks);
-        at_desks.hand_over();
+        let mut by_sink = AnswersBySink::default();
+        self.answer_or_add(answer, &mut by_sink);
+        by_sink.hand_over();
     }
 
-    /// Answers a caller now; an answer for a desk is added to the others.
-    pub(crate) fn answer_or_add(self, answer: Result<Appended, AppendError>, at_desks: &mut AnswersByDesk) {
+    /// Answers a caller now; an answer for a reply sink is added to the others.
+    pub(crate) fn answer_or_add(self, answer: Result<Appended, AppendError>, by_sink: &mut AnswersBySink) {
         match self {
             Self::Caller(caller) => {
                 // A caller that has gone away does not cancel the append.
                 let _ = caller.send(answer);
             }
-            Self::Desk(ticket) => at_desks.add(ticket, answer),
+            Self::Sink(token) => by_sink.add(token, answer),
         }
     }
 }

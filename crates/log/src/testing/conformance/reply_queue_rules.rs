@@ -1,4 +1,4 @@
-//! Rules of appends whose answers are awaited at a desk: each is answered once, and as [`EventStore::append`] answers it.
+//! Rules of appends whose answers are awaited at a reply sink: each is answered once, and as [`EventStore::append`] answers it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,8 +8,8 @@ use tokio::sync::Notify;
 use crate::api::append::{Append, AppendFuture, Appended};
 use crate::api::error::AppendError;
 use crate::api::record::Fence;
+use crate::api::reply_sink::{Answers, AppendToken, ReplySink};
 use crate::api::store::EventStore;
-use crate::api::ticket::{Answers, Ticket, TicketDesk};
 use crate::testing::conformance::read_rules::check_log;
 use crate::testing::conformance::rule::rule;
 use crate::testing::conformance::sketch::{Author, ok, stream};
@@ -23,39 +23,39 @@ type Answer = Result<Appended, AppendError>;
 pub(crate) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {
     rule(
         "an_append_with_a_ticket_is_answered_as_any_other",
-        an_append_with_a_ticket_is_answered_as_any_other(make(), make()),
+        an_append_with_a_token_is_answered_as_any_other(make(), make()),
     )
     .await;
     rule(
         "each_append_with_a_ticket_is_answered_once_and_in_the_order_of_its_stream",
-        each_append_with_a_ticket_is_answered_once(make()),
+        each_append_with_a_token_is_answered_once(make()),
     )
     .await;
-    rule("a_closed_store_answers_tickets_too", a_closed_store_answers_tickets_too(make())).await;
+    rule("a_closed_store_answers_tickets_too", a_closed_store_answers_tokens_too(make())).await;
 }
 
-/// A desk that keeps all that it is told.
+/// A reply sink that keeps all that it is told.
 #[derive(Default)]
-struct Desk {
+struct CollectedReplies {
     told: Mutex<Answers>,
     arrived: Notify,
 }
 
-impl TicketDesk for Desk {
+impl ReplySink for CollectedReplies {
     fn answer(&self, answers: Answers) {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).extend(answers);
         self.arrived.notify_waiters();
     }
 }
 
-impl Desk {
-    /// Sends an append with a ticket of this number.
+impl CollectedReplies {
+    /// Sends an append with a token of this number.
     fn ask(self: &Arc<Self>, store: &dyn EventStore, append: Append, number: u64) -> AwaitedAppend {
-        let desk: Arc<dyn TicketDesk> = Arc::<Self>::clone(self);
-        AwaitedAppend { number, instead: store.append_with(append, Ticket::new(desk, number)) }
+        let replies: Arc<dyn ReplySink> = Arc::<Self>::clone(self);
+        AwaitedAppend { number, instead: store.append_with(append, AppendToken::new(replies, number)) }
     }
 
-    /// Returns all answers to the ticket of this number.
+    /// Returns all answers to the token of this number.
     fn answers(&self, number: u64) -> Vec<Answer> {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.iter().filter(|(to, _)| *to == number).map(|(_, answer)| answer.clone()).collect()
@@ -77,10 +77,10 @@ impl Desk {
     }
 }
 
-/// An append that was sent with a ticket.
+/// An append that was sent with a token.
 struct AwaitedAppend {
     number: u64,
-    /// The future of the answer, if it does not arrive at the desk.
+    /// The future of the answer, if it does not arrive at the reply sink.
     instead: Option<AppendFuture>,
 }
 
@@ -99,18 +99,18 @@ fn appends_of_every_kind(fence: Fence) -> Vec<Append> {
     vec![first.clone(), both.clone(), stale, first, fenced, empty, last, both]
 }
 
-async fn an_append_with_a_ticket_is_answered_as_any_other(
+async fn an_append_with_a_token_is_answered_as_any_other(
     store: Arc<dyn EventStore>,
     other: Arc<dyn EventStore>,
 ) {
-    let desk = Arc::new(Desk::default());
+    let replies = Arc::new(CollectedReplies::default());
     for (number, append) in (0..).zip(appends_of_every_kind(store.fence())) {
-        let asked = desk.ask(store.as_ref(), append, number);
-        let is_at_desk = asked.instead.is_none();
-        let (_, answer) = desk.answer_to(asked).await;
+        let asked = replies.ask(store.as_ref(), append, number);
+        let is_by_sink = asked.instead.is_none();
+        let (_, answer) = replies.answer_to(asked).await;
         assert_eq!(
-            desk.answers(number).len(),
-            usize::from(is_at_desk),
+            replies.answers(number).len(),
+            usize::from(is_by_sink),
             "an answer is given in one place only"
         );
         let expected = appends_of_every_kind(other.fence()).into_iter().nth(ok(usize::try_from(number)));
@@ -120,27 +120,27 @@ async fn an_append_with_a_ticket_is_answered_as_any_other(
     assert_eq!(check_log(&*store), check_log(&*other));
 }
 
-async fn each_append_with_a_ticket_is_answered_once(store: Arc<dyn EventStore>) {
-    let desk = Arc::new(Desk::default());
+async fn each_append_with_a_token_is_answered_once(store: Arc<dyn EventStore>) {
+    let replies = Arc::new(CollectedReplies::default());
     let asking = (0..THREADS).map(|thread| {
-        let (store, desk) = (Arc::clone(&store), Arc::clone(&desk));
+        let (store, replies) = (Arc::clone(&store), Arc::clone(&replies));
         tokio::task::spawn_blocking(move || {
             let mut author = Author::new(store.fence()).with_sets_from(1 + thread * APPENDS);
             let name = stream(&format!("of-{thread}"));
             let asked = (0..APPENDS).map(|n| {
                 let append = author.append_one(&name, &n.to_be_bytes());
-                desk.ask(store.as_ref(), append, thread * APPENDS + n)
+                replies.ask(store.as_ref(), append, thread * APPENDS + n)
             });
             asked.collect::<Vec<_>>()
         })
     });
     let asking: Vec<_> = asking.collect();
-    let mut at_desk = Vec::new();
+    let mut pending = Vec::new();
     for thread in asking {
         let mut last = None;
         for (version, asked) in (1..).zip(ok(thread.await)) {
-            at_desk.push((asked.number, asked.instead.is_none()));
-            let (_, answer) = desk.answer_to(asked).await;
+            pending.push((asked.number, asked.instead.is_none()));
+            let (_, answer) = replies.answer_to(asked).await;
             let parts = ok(answer).parts;
             let end = parts.first().copied().expect("each append has one part");
             assert_eq!((parts.len(), end.version), (1, Version(version)));
@@ -150,17 +150,17 @@ async fn each_append_with_a_ticket_is_answered_once(store: Arc<dyn EventStore>) 
     }
     assert_eq!(check_log(&*store), THREADS * APPENDS);
     ok(tokio::task::spawn_blocking(move || store.close()).await).expect("the store closes");
-    for (number, at_desk) in at_desk {
-        assert_eq!(desk.answers(number).len(), usize::from(at_desk), "ticket {number} is answered once");
+    for (number, pending) in pending {
+        assert_eq!(replies.answers(number).len(), usize::from(pending), "token {number} is answered once");
     }
 }
 
-async fn a_closed_store_answers_tickets_too(store: Arc<dyn EventStore>) {
+async fn a_closed_store_answers_tokens_too(store: Arc<dyn EventStore>) {
     let append = Author::new(store.fence()).append_one(&stream("a"), b"late");
     let closing = Arc::clone(&store);
     ok(tokio::task::spawn_blocking(move || closing.close()).await).expect("the store closes");
-    let desk = Arc::new(Desk::default());
-    let asked = desk.ask(store.as_ref(), append, 1);
-    assert_eq!(desk.answer_to(asked).await, (1, Err(AppendError::Closed)));
-    assert!(desk.answers(1).len() <= 1);
+    let replies = Arc::new(CollectedReplies::default());
+    let asked = replies.ask(store.as_ref(), append, 1);
+    assert_eq!(replies.answer_to(asked).await, (1, Err(AppendError::Closed)));
+    assert!(replies.answers(1).len() <= 1);
 }
